@@ -1,0 +1,1 @@
+"""sparsecc: a compiler for sparse tensor programs."""
