@@ -1,0 +1,44 @@
+"""The host side of a function: what a result starts from, and operations that nobody uses any more."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, complex, func, linalg, tensor
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+_REMOVABLE = (
+    tensor.EmptyOp, tensor.DimOp, linalg.FillOp, arith.ConstantOp, complex.ConstantOp, complex.CreateOp,
+)  # fmt: skip
+
+
+def is_zero(value: SSAValue) -> bool:
+    """Whether a scalar is a constant 0."""
+    op = value.owner
+    if isinstance(op, complex.CreateOp):
+        return all(is_zero(v) for v in op.operands)
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr | IntegerAttr):
+        return op.value.value.data == 0
+    return isinstance(op, complex.ConstantOp) and all(
+        getattr(part, "value", part).data == 0 for part in getattr(op.value, "data", ())
+    )
+
+
+def initial_value(generic: linalg.GenericOp) -> SSAValue | None:
+    """The tensor that a result starts from, or None if that is nothing but zeros (or not read)."""
+    value = generic.outputs[0]
+    op = value.owner
+    if isinstance(op, tensor.EmptyOp):
+        return None
+    if isinstance(op, linalg.FillOp) and is_zero(op.inputs[0]):
+        return None
+    accumulator = generic.body.block.args[-1]
+    return value if accumulator.first_use is not None else None
+
+
+def drop_dead_host_ops(fn: func.FuncOp) -> None:
+    """Erase allocations, fills and sizes without uses, last to first."""
+    ops: list[Operation] = list(fn.body.block.ops)
+    for op in reversed(ops):
+        if isinstance(op, _REMOVABLE) and all(r.first_use is None for r in op.results):
+            op.detach()
+            op.erase()

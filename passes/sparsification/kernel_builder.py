@@ -1,0 +1,547 @@
+"""One scheduled linalg.generic to one kernel of the iteration dialect.
+
+Loops go outer to inner in the scheduled order. At each loop the merge lattice of the term says which
+operands are walked together; all others are located as soon as their coordinates are bound. Loops over
+the result's indices come as a nest; reductions inside them are loop-carried values. Factors of a product
+that do not depend on an inner reduction are multiplied once, outside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith, complex, func, linalg, tensor
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    ComplexType,
+    DenseArrayBase,
+    FloatAttr,
+    FunctionType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    TensorType,
+    UnitAttr,
+    i1,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from sparsecc.dialects import iteration
+from sparsecc.formats import Ability
+from sparsecc.passes.sparsification import merge_lattice
+from sparsecc.passes.sparsification.host import initial_value
+from sparsecc.passes.sparsification.term import GenericView, Node, NotSparsifiable, Structure
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known at a place in the loop nest: for each input its cursor, how many of its levels are
+    behind, whether it may be missing (``dynamic``) or is missing (``absent``); and the bound coordinates."""
+
+    cursors: tuple[SSAValue, ...]
+    depth: tuple[int, ...]
+    coordinates: tuple[SSAValue | None, ...]
+    dynamic: frozenset[int] = frozenset()
+    absent: frozenset[int] = frozenset()
+
+    def bound(self) -> frozenset[int]:
+        return frozenset(k for k, c in enumerate(self.coordinates) if c is not None)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A value, when it is stored (None: always), and whether it is 0 wherever it is not."""
+
+    value: SSAValue
+    present: SSAValue | None = None
+    clean: bool = True
+
+
+Body = Callable[[State, Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+def zero_ops(element: Attribute) -> list[Operation]:
+    """Operations that make the 0 of an element type; the last one's result is it."""
+    if isinstance(element, ComplexType):
+        part = arith.ConstantOp(FloatAttr(0.0, element.element_type))
+        return [part, complex.CreateOp(part.result, part.result, element)]
+    if isinstance(element, IntegerType):
+        return [arith.ConstantOp(IntegerAttr(0, element))]
+    assert isinstance(element, AnyFloat)
+    return [arith.ConstantOp(FloatAttr(0.0, element))]
+
+
+class KernelBuilder:
+    """Builds ``func.func @name`` from a generic that schedule-loops has annotated."""
+
+    def __init__(self, generic: linalg.GenericOp, name: str) -> None:
+        self.generic = generic
+        self.name = name
+        self.view = GenericView.of(generic)
+        order = generic.attributes.get("sparsecc.order")
+        assembly = generic.attributes.get("sparsecc.assembly")
+        if not isinstance(order, DenseArrayBase) or not isinstance(assembly, StringAttr):
+            raise NotSparsifiable(problem="it is not scheduled; run schedule-loops first")
+        self.order = tuple(int(k) for k in order.get_values())
+        self.assembly, _, number = assembly.data.partition(":")
+        self.pattern = int(number) if number else None
+        vector = generic.attributes.get("sparsecc.vector")
+        self.vector: tuple[int, ...] = ()
+        if isinstance(vector, DenseArrayBase):
+            self.vector = tuple(int(k) for k in vector.get_values())
+        self.dense = {a.operand: a.format.is_dense for a in self.view.inputs}
+        out_type = generic.results[0].type
+        assert isinstance(out_type, TensorType)
+        self.element: Attribute = out_type.element_type
+        self.last_out = max((self.order.index(k) for k in self.view.out_indices), default=-1)
+        self.zeros: dict[Attribute, SSAValue] = {}
+        types = [*(v.type for v in generic.inputs), out_type]
+        self.fn = func.FuncOp(name, FunctionType.from_lists(types, []))
+        self.block = self.entry = self.fn.body.block
+        self.tensors = self.entry.args[:-1]
+        self.out = self.entry.args[-1]
+
+    def kernel(self) -> func.FuncOp:
+        view, fn = self.view, self.fn
+        for arg, value in zip(self.entry.args, [*self.generic.inputs, self.generic.results[0]], strict=True):
+            arg.name_hint = value.name_hint
+        fn.attributes["iteration.kernel"] = UnitAttr()
+        fn.attributes["iteration.assembly"] = StringAttr(self.assembly)
+        if self.pattern is not None:
+            fn.attributes["iteration.pattern"] = IntegerAttr.from_index_int_value(self.pattern)
+        for key in ("sparsecc.source", "sparsecc.place"):
+            if key in self.generic.attributes:
+                fn.attributes[key] = self.generic.attributes[key]
+        fn.attributes["iteration.order"] = ArrayAttr([StringAttr(view.names[k]) for k in self.order])
+        if self.covers_result():
+            fn.attributes["iteration.covers"] = UnitAttr()
+        self.extents = [self.extent(k) for k in range(view.num_loops)]
+        roots = [self.add(iteration.RootOp(t), f"{(t.name_hint or 't').lower()}0") for t in self.tensors]
+        state = State(tuple(roots), (0,) * len(roots), (None,) * view.num_loops)
+        self.nest(0, self.locate_all(state))
+        self.end(func.ReturnOp())
+        return fn
+
+    # -- operations ----------------------------------------------------------------------------
+
+    def add(self, op: Operation, hint: str = "") -> SSAValue:
+        self.block.add_op(op)
+        if hint:
+            op.results[0].name_hint = hint
+        return op.results[0]
+
+    def end(self, op: Operation) -> None:
+        self.block.add_op(op)
+
+    def apply(self, template: Operation, args: Sequence[SSAValue]) -> SSAValue:
+        """A copy of an operation of the body on other operands."""
+        return self.add(
+            template.create(
+                operands=list(args),
+                result_types=[r.type for r in template.results],
+                properties=dict(template.properties),
+                attributes=dict(template.attributes),
+            )
+        )
+
+    def zero(self, element: Attribute) -> SSAValue:
+        """The 0 of a type, made once at the top of the kernel."""
+        if element not in self.zeros:
+            ops = zero_ops(element)
+            first = self.entry.first_op
+            for op in ops:
+                if first is None:
+                    self.entry.add_op(op)
+                else:
+                    self.entry.insert_op_before(op, first)
+            self.zeros[element] = ops[-1].results[0]
+            ops[-1].results[0].name_hint = "zero"
+        return self.zeros[element]
+
+    def true(self) -> SSAValue:
+        return self.add(arith.ConstantOp(IntegerAttr(1, i1)), "true")
+
+    def extent(self, loop: int) -> SSAValue:
+        for value, access in zip([*self.tensors, self.out], [*self.view.inputs, self.view.out], strict=True):
+            if loop in access.indices:
+                number = IntegerAttr.from_index_int_value(access.indices.index(loop))
+                return self.add(tensor.DimOp(value, self.add(arith.ConstantOp(number))), f"n{self.view.names[loop]}")
+        raise NotSparsifiable(problem=f"no operand gives loop {self.view.names[loop]} an extent")
+
+    # -- what the loops do to the result -------------------------------------------------------
+
+    def accumulates(self) -> bool:
+        """Whether several visits add to one element of the result."""
+        return any(k not in self.view.out_indices for k in self.order[: self.last_out + 1])
+
+    def covers_result(self) -> bool:
+        """Whether each element of a dense result is stored exactly once, so that it needs no zeros."""
+        if self.assembly != "dense" or self.reads_init() or self.accumulates():
+            return False
+        for loop in self.view.out_indices:
+            walks = {
+                a.operand: any(
+                    a.level_index(n) == loop and not level.can(Ability.FULL)
+                    for n, level in enumerate(a.format.levels)
+                )
+                for a in self.view.inputs
+            }
+            lattice = merge_lattice.build(self.view.term, walks, frozenset(), self.dense)
+            if lattice is None or not lattice.full:
+                return False
+        return True
+
+    def reads_init(self) -> bool:
+        return initial_value(self.generic) is not None
+
+    # -- loops ---------------------------------------------------------------------------------
+
+    def locate_all(self, state: State) -> State:
+        """Move every cursor down through levels whose coordinates are bound."""
+        cursors, depth, dynamic = list(state.cursors), list(state.depth), set(state.dynamic)
+        for k, access in enumerate(self.view.inputs):
+            if k in state.absent:
+                continue
+            while depth[k] < access.format.num_levels:
+                level = depth[k]
+                coordinate = state.coordinates[access.level_index(level)]
+                if coordinate is None:
+                    break
+                hint = f"{(self.tensors[k].name_hint or 't').lower()}{level + 1}"
+                cursors[k] = self.add(iteration.LocateOp(self.tensors[k], cursors[k], coordinate, level), hint)
+                if not access.format.levels[level].can(Ability.FULL):
+                    dynamic.add(k)
+                depth[k] += 1
+        return replace(state, cursors=tuple(cursors), depth=tuple(depth), dynamic=frozenset(dynamic))
+
+    def walks(self, loop: int, state: State) -> dict[int, bool]:
+        """Which inputs have a sparse level to walk along a loop."""
+        answer: dict[int, bool] = {}
+        for k, access in enumerate(self.view.inputs):
+            level = state.depth[k]
+            answer[k] = (
+                k not in state.absent
+                and level < access.format.num_levels
+                and access.level_index(level) == loop
+                and not access.format.levels[level].can(Ability.FULL)
+            )
+        return answer
+
+    def lattice(self, at: int, state: State, node: Node) -> merge_lattice.Lattice | None:
+        return merge_lattice.build(node, self.walks(self.order[at], state), state.absent, self.dense)
+
+    def iterate(
+        self,
+        at: int,
+        state: State,
+        lattice: merge_lattice.Lattice,
+        inits: Sequence[SSAValue],
+        body: Body,
+    ) -> Sequence[SSAValue]:
+        """The loop(s) over index ``order[at]``; gives the loop-carried values after them."""
+        loop = self.order[at]
+        walking = frozenset(k for k, w in self.walks(loop, state).items() if w)
+        iterators = lattice.iterators
+        number = {k: n for n, k in enumerate(iterators)}
+        regions: list[Region] = []
+        saved = self.block
+        for active in lattice.loops():
+            members = sorted(active)
+            types = [iteration.ops.index, *[iteration.cursor] * len(members), *(v.type for v in inits)]
+            block = Block(arg_types=types)
+            block.args[0].name_hint = self.view.names[loop]
+            below = lattice.below(active)
+            certain = frozenset[int]() if lattice.full else frozenset.intersection(*below)
+            cursors, depth = list(state.cursors), list(state.depth)
+            for k, arg in zip(members, block.args[1:], strict=False):
+                arg.name_hint = f"{(self.tensors[k].name_hint or 't').lower()}{depth[k] + 1}"
+                cursors[k] = arg
+                depth[k] += 1
+            coordinates = list(state.coordinates)
+            coordinates[loop] = block.args[0]
+            inner = State(
+                tuple(cursors),
+                tuple(depth),
+                tuple(coordinates),
+                (state.dynamic - active) | (active - certain),
+                state.absent | (walking - active),
+            )
+            self.block = block
+            carried = body(self.locate_all(inner), block.args[1 + len(members) :])
+            self.end(iteration.YieldOp(carried))
+            regions.append(Region(block))
+        self.block = saved
+        op = iteration.IterateOp(
+            self.view.names[loop],
+            self.extents[loop] if lattice.full else None,
+            [self.tensors[k] for k in iterators],
+            [state.cursors[k] for k in iterators],
+            [state.depth[k] for k in iterators],
+            [[number[k] for k in sorted(active)] for active in lattice.loops()],
+            [[[number[k] for k in sorted(p)] for p in lattice.below(a)] for a in lattice.loops()],
+            inits,
+            regions,
+            self.vector[1:] if self.vector and self.vector[0] == loop else (),
+            self.assembled_level(loop),
+        )
+        self.end(op)
+        return op.results
+
+    def assembled_level(self, loop: int) -> int | None:
+        """The level of the result that takes this loop's coordinates as they come."""
+        if self.assembly not in ("append", "workspace") or loop not in self.view.out_indices:
+            return None
+        levels = [self.view.out.level_index(n) for n in range(self.view.out.format.num_levels)]
+        level = levels.index(loop)
+        return None if self.assembly == "workspace" and level == len(levels) - 1 else level
+
+    def nest(self, at: int, state: State) -> None:
+        """The loops of the result's indices."""
+        if at > self.last_out:
+            result = self.reduce(at, state, self.view.term, want_present=self.assembly not in ("dense", "pattern"))
+            if result is not None:
+                self.insert(result, state)
+            return
+        if self.assembly == "workspace" and at == self.workspace_at():
+            saved, body = self.block, Block()
+            self.block = body
+            self.plain_loop(at, state)
+            self.end(iteration.YieldOp())
+            self.block = saved
+            level = self.view.out.format.num_levels - 1
+            name = self.view.names[self.view.out.level_index(level)]
+            self.end(iteration.WorkspaceOp(self.out, level, name, Region(body)))
+            return
+        self.plain_loop(at, state)
+
+    def workspace_at(self) -> int:
+        """The loop that the workspace encloses: the first inside all result indices but the innermost."""
+        outer = self.view.out.format.num_levels - 1
+        return max((self.order.index(self.view.out.level_index(n)) + 1 for n in range(outer)), default=0)
+
+    def plain_loop(self, at: int, state: State) -> None:
+        lattice = self.lattice(at, state, self.view.term)
+        if lattice is None:
+            return
+
+        def body(inner: State, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.nest(at + 1, inner)
+            return carried
+
+        self.iterate(at, state, lattice, [], body)
+
+    # -- values --------------------------------------------------------------------------------
+
+    def reduce(self, at: int, state: State, node: Node, want_present: bool) -> Result | None:
+        """The sum of a term over all loops from ``at`` on; None if it is missing."""
+        if at == len(self.order):
+            return self.evaluate(node, state)
+        outer, inner = self.split_factors(node, state.bound())
+        if outer and inner is not None:
+            assert node.op is not None
+            # An empty sum is missing: without knowing it, 0 * inf would become NaN.
+            exact = isinstance(self.element, IntegerType)
+            result = self.reduce(at, state, inner, want_present or not exact)
+            for factor in outer:
+                value = self.evaluate(factor, state)
+                result = None if result is None or value is None else self.conjunction(node.op, value, result)
+            return result
+        return self.reduction_loop(at, state, node, want_present)
+
+    def split_factors(self, node: Node, bound: frozenset[int]) -> tuple[list[Node], Node | None]:
+        """Factors of a product that are known already, and the product of the others (None: no others)."""
+        factors: list[Node] = []
+
+        def flatten(n: Node) -> None:
+            if n.structure is Structure.CONJUNCTION and n.op is not None and node.op is not None and n.op.name == node.op.name:
+                for arg in n.args:
+                    flatten(arg)
+            else:
+                factors.append(n)
+
+        if node.structure is not Structure.CONJUNCTION:
+            return [], node
+        flatten(node)
+        outer = [f for f in factors if f.indices <= bound]
+        rest = [f for f in factors if not f.indices <= bound]
+        if not rest:
+            return outer, None
+        product = rest[0]
+        for factor in rest[1:]:
+            product = Node(node.structure, node.op, (product, factor), -1, product.indices | factor.indices, node.type)
+        return outer, product
+
+    def reduction_loop(self, at: int, state: State, node: Node, want_present: bool) -> Result | None:
+        lattice = self.lattice(at, state, node)
+        if lattice is None:
+            return None
+        known = self.known_presence(at, state, node, lattice) if want_present else None
+        carry = want_present and known is None
+        inits = [self.zero(self.element)]
+        if carry:
+            inits.append(self.zero(i1))
+
+        def body(inner: State, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            result = self.reduce(at + 1, inner, node, carry)
+            if result is None:
+                return carried
+            total = self.combine(carried[0], self.guarded(result))
+            if not carry:
+                return [total]
+            present = self.true() if result.present is None else result.present
+            return [total, self.add(arith.OrIOp(carried[1], present))]
+
+        results = self.iterate(at, state, lattice, inits, body)
+        if carry:
+            return Result(results[0], results[1])
+        return Result(results[0], known)
+
+    def known_presence(self, at: int, state: State, node: Node, lattice: merge_lattice.Lattice) -> SSAValue | None:
+        """Whether the innermost loop visits anything, where that can be told before it runs."""
+        if at + 1 < len(self.order) or lattice.full or len(lattice.points) != 1 or len(lattice.iterators) != 1:
+            return None
+        (walked,) = lattice.iterators
+        for k in node.leaves():
+            rest = self.view.inputs[k].format.levels[state.depth[k] + (k == walked) :]
+            if k in state.absent or (k in state.dynamic and k != walked):
+                return None
+            if not all(level.can(Ability.FULL) for level in rest):
+                return None
+        op = iteration.NonemptyOp(self.tensors[walked], state.cursors[walked], state.depth[walked])
+        return self.add(op)
+
+    def combine(self, total: SSAValue, value: SSAValue) -> SSAValue:
+        """One step of the reduction that the generic's body spells."""
+        if self.view.combine is None:
+            raise NotSparsifiable(problem="a reduction loop without a reduction")
+        return self.apply(self.view.combine, [total, value])
+
+    def evaluate(self, node: Node, state: State) -> Result | None:
+        """The value of a term at bound coordinates; None if it is missing."""
+        match node.structure:
+            case Structure.LEAF:
+                k = node.operand
+                if k in state.absent:
+                    return None
+                value = self.add(iteration.ValueOp(self.tensors[k], state.cursors[k], node.type))
+                present = self.add(iteration.PresentOp(state.cursors[k])) if k in state.dynamic else None
+                return Result(value, present)
+            case Structure.CONSTANT:
+                assert node.op is not None
+                return Result(self.apply(node.op, []))
+            case Structure.CONJUNCTION:
+                assert node.op is not None
+                results = [self.evaluate(a, state) for a in node.args]
+                if any(r is None for r in results):
+                    return None
+                a, b = (r for r in results if r is not None)
+                return self.conjunction(node.op, a, b)
+            case Structure.DISJUNCTION:
+                return self.disjunction(node, state)
+            case Structure.KEEP:
+                return self.kept(node, state)
+            case Structure.QUOTIENT:
+                return self.quotient(node, state)
+            case Structure.ANY:
+                assert node.op is not None
+                args = [self.value_or_zero(a, state) for a in node.args]
+                return Result(self.apply(node.op, args))
+
+    def value_or_zero(self, node: Node, state: State) -> SSAValue:
+        result = self.evaluate(node, state)
+        return self.zero(node.type) if result is None else self.guarded(result)
+
+    def conjunction(self, op: Operation, a: Result, b: Result) -> Result:
+        present = self.both(a.present, b.present)
+        exact = isinstance(op.results[0].type, IntegerType)
+        clean = present is None or (exact and (a.clean and b.clean))
+        return Result(self.apply(op, [a.value, b.value]), present, clean)
+
+    def disjunction(self, node: Node, state: State) -> Result | None:
+        assert node.op is not None
+        a, b = (self.evaluate(arg, state) for arg in node.args)
+        if a is None and b is None:
+            return None
+        if b is None:
+            return a
+        if a is None:
+            if "sub" not in node.op.name:
+                return b
+            zero = self.zero(node.type)
+            return Result(self.apply(node.op, [zero, self.guarded(b)]), b.present)
+        present = self.either(a.present, b.present)
+        return Result(self.apply(node.op, [self.guarded(a), self.guarded(b)]), present)
+
+    def kept(self, node: Node, state: State) -> Result | None:
+        assert node.op is not None
+        values: list[SSAValue] = []
+        present: list[SSAValue | None] = []
+        for arg in node.args:
+            result = self.evaluate(arg, state)
+            if arg.structure is Structure.CONSTANT:
+                assert result is not None
+                values.append(result.value)
+                continue
+            present.append(None if result is None else result.present)
+            if result is None:
+                return None
+            values.append(self.guarded(result))
+        return Result(self.apply(node.op, values), present[0] if present else None)
+
+    def quotient(self, node: Node, state: State) -> Result | None:
+        """x / y: a missing x over a y that is there is missing; over a missing y it is IEEE's 0 / 0."""
+        assert node.op is not None
+        above, below = node.args
+        a, b = self.evaluate(above, state), self.evaluate(below, state)
+        if merge_lattice.is_stored_everywhere(below, self.dense):
+            return None if a is None or b is None else replace(
+                self.conjunction(node.op, a, b), clean=a.present is None
+            )
+        value = self.apply(node.op, [
+            self.zero(above.type) if a is None else self.guarded(a),
+            self.zero(below.type) if b is None else self.guarded(b),
+        ])  # fmt: skip
+        if a is not None and a.present is None:
+            return Result(value)
+        # Where the numerator alone is missing, the quotient is 0 even over a stored 0.
+        a_there = self.zero(i1) if a is None or a.present is None else a.present
+        b_missing = self.true()
+        if b is not None:
+            b_there = self.true() if b.present is None else b.present
+            b_missing = self.add(arith.XOrIOp(b_there, self.true()))
+        keep = self.add(arith.OrIOp(a_there, b_missing))
+        return Result(self.add(arith.SelectOp(keep, value, self.zero(node.type))))
+
+    def guarded(self, result: Result) -> SSAValue:
+        """The value, 0 where it is missing."""
+        if result.present is None or result.clean:
+            return result.value
+        return self.add(arith.SelectOp(result.present, result.value, self.zero(result.value.type)))
+
+    def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
+        if a is None or b is None or a is b:
+            return b if a is None else a
+        return self.add(arith.AndIOp(a, b))
+
+    def either(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
+        return None if a is None or b is None else self.add(arith.OrIOp(a, b))
+
+    def insert(self, result: Result, state: State) -> None:
+        value = self.guarded(result)
+        reduced_here = self.last_out + 1 < len(self.order)
+        if self.view.negated and not reduced_here:
+            assert self.view.combine is not None
+            value = self.apply(self.view.combine, [self.zero(self.element), value])
+        out = self.view.out
+        at = None if self.pattern is None else state.cursors[self.pattern]
+        coordinates: list[SSAValue] = []
+        if at is None:
+            for level in range(out.format.num_levels):
+                coordinate = state.coordinates[out.level_index(level)]
+                assert coordinate is not None
+                coordinates.append(coordinate)
+        present = result.present if self.assembly in ("append", "workspace", "coordinates") else None
+        accumulate = self.accumulates() or (self.assembly == "dense" and self.reads_init())
+        self.end(iteration.InsertOp(value, self.out, coordinates, at, present, accumulate))

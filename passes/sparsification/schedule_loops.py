@@ -1,0 +1,246 @@
+"""schedule-loops: the order of loops, how each result is assembled, and the conversions that both need.
+
+Before (a CSR matrix times a CSR matrix into CSC)::
+
+    %C = linalg.generic … ins(%A, %B) outs(%e) -> tensor<?x?xf64, #CSC>
+
+After: i, k, j goes along the storage of both, so rows are assembled in a workspace and converted::
+
+    %C0 = linalg.generic … attrs = {sparsecc.order = [0, 2, 1], sparsecc.assembly = "workspace"}
+        -> tensor<?x?xf64, #CSR>
+    %C = sparse_tensor.convert %C0 : tensor<?x?xf64, #CSR> to tensor<?x?xf64, #CSC>
+
+Assemblies: ``dense`` (stores into a dense result), ``pattern:k`` (the result is stored where input k is and
+shares its positions and coordinates), ``append`` (entries come in order), ``workspace`` (rows are collected
+in a dense row), ``coordinates`` (entries come unsorted and repeated; the general path).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    ComplexType,
+    DenseArrayBase,
+    FixedBitwidthType,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+
+from sparsecc.dialects.sparse_tensor import ConvertOp, EncodingAttr
+from sparsecc.formats import Ability, Format, dense_format, known_name
+from sparsecc.formats.format import LevelExpr
+from sparsecc.formats.level import Level
+from sparsecc.formats.levels.compressed import Compressed
+from sparsecc.formats.levels.dense import Dense
+from sparsecc.formats.levels.singleton import Singleton
+from sparsecc.passes.sparsification.iteration_graph import order_loops
+from sparsecc.passes.sparsification.term import Access, GenericView, Node, Structure, tensor_format
+
+VECTOR_BYTES = (256, 64)
+"""Block widths of a vectorised loop: eight AVX2 registers of accumulators, then two."""
+
+
+def natural_format(order: tuple[int, ...]) -> Format:
+    """The format that loops in that order of dimensions assemble and walk best."""
+    levels: tuple[Level, ...] = (Compressed(),) * len(order)
+    if len(order) == 2:
+        levels = (Dense(), Compressed())
+    return Format(len(order), tuple(LevelExpr(d) for d in order), levels)
+
+
+def walkable(fmt: Format) -> bool:
+    """Whether loops can walk a format as it is: no blocks, ordered, every level iterable."""
+    return fmt.is_permutation and fmt.ordered and all(
+        level.can(Ability.FULL) or level.can(Ability.ITERATE) for level in fmt.levels
+    )
+
+
+def appendable(fmt: Format) -> bool:
+    """Whether a kernel can append to a format: dense levels, compressed levels, dense levels."""
+    if not fmt.is_permutation or not fmt.ordered:
+        return False
+    kinds = ["d" if lvl.can(Ability.FULL) else "a" if lvl.can(Ability.APPEND) and lvl.unique else "?"
+             for lvl in fmt.levels]  # fmt: skip
+    text = "".join(kinds)
+    return "?" not in text and "a" in text and "a" not in text.lstrip("d").lstrip("a")
+
+
+def unsorted_format(rank: int) -> Format:
+    """Coordinates as they come: neither sorted nor unique."""
+    if rank == 1:
+        return Format(1, (LevelExpr(0),), (Compressed(unique=True, ordered=False),))
+    inner = tuple(Singleton(unique=k == rank - 2, ordered=False) for k in range(rank - 1))
+    levels = (Compressed(unique=False, ordered=False), *inner)
+    return Format(rank, tuple(LevelExpr(d) for d in range(rank)), levels)
+
+
+def encoded(type_: TensorType[Attribute], fmt: Format) -> TensorType[Attribute]:
+    """The tensor type in another format."""
+    if fmt.is_row_major and not (fmt.pos_width or fmt.crd_width):
+        return TensorType(type_.element_type, type_.shape)
+    return TensorType(type_.element_type, type_.shape, EncodingAttr(fmt))
+
+
+def pattern_leaf(node: Node, dense: dict[int, bool]) -> int | None:
+    """The input where a term is stored, and nowhere else; -1 if it is stored everywhere, None otherwise."""
+    match node.structure:
+        case Structure.LEAF:
+            return -1 if dense[node.operand] else node.operand
+        case Structure.CONSTANT:
+            return -1
+        case Structure.KEEP:
+            return pattern_leaf(node.args[0], dense)
+        case Structure.CONJUNCTION:
+            found = {pattern_leaf(a, dense) for a in node.args} - {-1}
+            return None if None in found or len(found) > 1 else found.pop() if found else -1
+        case Structure.QUOTIENT if pattern_leaf(node.args[1], dense) == -1:
+            return pattern_leaf(node.args[0], dense)
+        case _:
+            return None
+
+
+@dataclass(frozen=True)
+class ScheduleLoops(ModulePass):
+    """Order loops, choose assemblies, insert conversions."""
+
+    name = "schedule-loops"
+
+    vectorize: bool = True
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for generic in [g for g in op.walk() if isinstance(g, linalg.GenericOp)]:
+            self.schedule(generic)
+
+    def schedule(self, generic: linalg.GenericOp) -> None:
+        for number, value in enumerate(list(generic.inputs)):
+            fmt = tensor_format(value.type)
+            if not walkable(fmt):
+                self.convert_input(generic, number, natural_format(tuple(range(fmt.rank))), "its blocks or order")
+        view = GenericView.of(generic)
+        out_dense = view.out.format.is_dense
+        out_order: tuple[int, ...] | None = None
+        if not out_dense:
+            dims = dict.fromkeys(expr.dim for expr in view.out.format.exprs)
+            out_order = tuple(view.out.indices[d] for d in dims)
+        loops = order_loops(view, out_order)
+        position = {k: n for n, k in enumerate(loops.order)}
+        for k in loops.converted:
+            access = view.inputs[k]
+            order = tuple(sorted(range(access.format.rank), key=lambda d: position[access.indices[d]]))
+            self.convert_input(generic, k, natural_format(order), "its levels go against the loop order")
+        view = GenericView.of(generic)
+        assembly, fmt = self.assembly(view, loops.order, loops.out_order)
+        if fmt != view.out.format:
+            generic = self.convert_result(generic, fmt)
+        generic.attributes["sparsecc.order"] = DenseArrayBase.from_list(i64, list(loops.order))
+        generic.attributes["sparsecc.assembly"] = StringAttr(assembly)
+        vector = self.vector(view, fmt) if self.vectorize else None
+        if vector is not None:
+            generic.attributes["sparsecc.vector"] = DenseArrayBase.from_list(i64, list(vector))
+
+    def assembly(
+        self, view: GenericView, order: tuple[int, ...], out_order: tuple[int, ...] | None
+    ) -> tuple[str, Format]:
+        """How the result is assembled, and the format in which."""
+        fmt = view.out.format
+        if fmt.is_dense:
+            return "dense", dense_format(fmt.rank) if not fmt.is_permutation else fmt
+        last_out = max(order.index(k) for k in view.out_indices)
+        reduces_outside = any(k in view.reductions for k in order[:last_out])
+        dense = {k: a.format.is_dense for k, a in enumerate(view.inputs)}
+        leaf = pattern_leaf(view.term, dense)
+        if leaf is not None and leaf >= 0 and not reduces_outside:
+            access = view.inputs[leaf]
+            if access.indices == view.out.indices and access.format.with_widths(0, 0) == fmt.with_widths(0, 0):
+                return f"pattern:{leaf}", fmt
+        if out_order is None:
+            return "coordinates", unsorted_format(fmt.rank)
+        dims = tuple(view.out.indices.index(k) for k in out_order)
+        if not appendable(fmt) or fmt.dim_order != dims:
+            fmt = natural_format(dims)
+        if reduces_outside and not fmt.levels[-1].can(Ability.FULL):
+            return "workspace", fmt
+        return "append", fmt
+
+    def vector(self, view: GenericView, out: Format) -> tuple[int, ...] | None:
+        """The loop along which every value is contiguous, and its block widths."""
+        if not view.out.indices or not out.is_permutation or not out.levels[-1].can(Ability.FULL):
+            return None
+        if any(a.format.rank and not a.format.is_permutation for a in view.inputs):
+            return None
+        loop = view.out.indices[out.dim_order[-1]]
+
+        def contiguous(access: Access) -> bool:
+            if loop not in access.indices:
+                return True
+            last = access.format.num_levels - 1
+            return (
+                access.indices.count(loop) == 1
+                and access.level_index(last) == loop
+                and access.format.levels[last].can(Ability.FULL)
+            )
+
+        if not all(contiguous(a) for a in view.inputs) or not view.reductions:
+            return None
+        element = view.op.results[0].type
+        assert isinstance(element, TensorType)
+        kinds = {element.element_type, *(v.type.element_type for v in view.op.inputs if isinstance(v.type, TensorType))}
+        if any(isinstance(k, ComplexType) or k == IntegerType(1) for k in kinds) or len(kinds) != 1:
+            return None
+        kind = element.element_type
+        assert isinstance(kind, FixedBitwidthType)
+        return (loop, *(width * 8 // kind.bitwidth for width in VECTOR_BYTES))
+
+    # -- rewriting -----------------------------------------------------------------------------
+
+    def convert_input(self, generic: linalg.GenericOp, number: int, fmt: Format, reason: str) -> None:
+        value = generic.inputs[number]
+        type_ = value.type
+        assert isinstance(type_, TensorType) and generic.parent is not None
+        convert = ConvertOp(value, encoded(type_, fmt))
+        convert.attributes["sparsecc.reason"] = StringAttr(reason)
+        convert.results[0].name_hint = value.name_hint
+        generic.parent.insert_op_before(convert, generic)
+        generic.operands[number] = convert.results[0]
+
+    def convert_result(self, generic: linalg.GenericOp, fmt: Format) -> linalg.GenericOp:
+        result = generic.results[0]
+        wanted = result.type
+        assert isinstance(wanted, TensorType) and generic.parent is not None
+        init = generic.outputs[0]
+        type_ = encoded(wanted, fmt)
+        empty = init.owner
+        sizes: list[SSAValue] = list(empty.operands) if isinstance(empty, tensor.EmptyOp) else []
+        new_init = tensor.EmptyOp(sizes, type_)
+        generic.parent.insert_op_before(new_init, generic)
+        properties = dict(generic.properties)
+        new = linalg.GenericOp(
+            list(generic.inputs),
+            [new_init.tensor],
+            generic.detach_region(generic.body),
+            ArrayAttr(generic.indexing_maps.data),
+            ArrayAttr(generic.iterator_types.data),
+            [type_],
+        )
+        new.properties.update({k: v for k, v in properties.items() if k in ("doc", "library_call")})
+        new.attributes.update(generic.attributes)
+        generic.parent.insert_op_before(new, generic)
+        convert = ConvertOp(new.results[0], wanted)
+        convert.attributes["sparsecc.reason"] = StringAttr(
+            f"the loops assemble {known_name(fmt)}, the result is {known_name(tensor_format(wanted))}"
+        )
+        new.results[0].name_hint = convert.results[0].name_hint = result.name_hint
+        generic.parent.insert_op_before(convert, generic)
+        result.replace_all_uses_with(convert.results[0])
+        generic.detach()
+        generic.erase()
+        return new

@@ -1,0 +1,216 @@
+"""A linalg.generic as the sparsifier sees it: accesses, indices, and the term with its structure.
+
+The *structure* of an operation says when its result is stored, given what its operands store. It is a
+table of operation names, so that an operation nobody declared is still right: it is evaluated wherever
+the loops go densely (``ANY``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+
+from sparsecc.diagnostics import UnsupportedError
+from sparsecc.dialects.sparse_tensor import EncodingAttr
+from sparsecc.formats import Format, dense_format
+
+
+class Structure(Enum):
+    """When a result is stored."""
+
+    LEAF = auto()  # where the operand is
+    CONSTANT = auto()  # everywhere
+    CONJUNCTION = auto()  # where all operands are: a missing one annihilates
+    DISJUNCTION = auto()  # where any operand is
+    KEEP = auto()  # where the operand is: f(0) = 0
+    QUOTIENT = auto()  # where the numerator is, if the denominator is everywhere
+    ANY = auto()  # everywhere: nothing is known
+
+
+STRUCTURES: dict[str, Structure] = {
+    **dict.fromkeys(["arith.mulf", "arith.muli", "arith.andi", "complex.mul"], Structure.CONJUNCTION),
+    **dict.fromkeys(
+        ["arith.addf", "arith.addi", "arith.subf", "arith.subi", "arith.ori", "arith.xori",
+         "complex.add", "complex.sub"],
+        Structure.DISJUNCTION,
+    ),
+    **dict.fromkeys(
+        ["arith.negf", "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.extsi",
+         "arith.extui", "arith.trunci", "arith.fptosi", "arith.fptoui", "complex.neg", "complex.re",
+         "complex.im", "complex.create"],
+        Structure.KEEP,
+    ),
+    **dict.fromkeys(["arith.divf", "complex.div"], Structure.QUOTIENT),
+    **dict.fromkeys(["arith.constant", "complex.constant"], Structure.CONSTANT),
+}  # fmt: skip
+
+ADDITIONS = {"arith.addf", "arith.addi", "arith.ori", "complex.add"}
+SUBTRACTIONS = {"arith.subf", "arith.subi", "complex.sub"}
+
+
+class NotSparsifiable(UnsupportedError):
+    text = "this linalg.generic can't be compiled yet: {problem}"
+
+
+@dataclass(frozen=True)
+class Access:
+    """Input ``operand`` of the generic, whose dimension d is read at loop index ``indices[d]``."""
+
+    operand: int
+    indices: tuple[int, ...]
+    format: Format
+
+    def level_index(self, level: int) -> int:
+        """The loop index of a level (formats without blocks)."""
+        return self.indices[self.format.exprs[level].dim]
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """An operation of the body; a leaf carries the number of its input."""
+
+    structure: Structure
+    op: Operation | None
+    args: tuple[Node, ...]
+    operand: int
+    indices: frozenset[int]
+    type: Attribute
+
+    def leaves(self) -> Iterator[int]:
+        if self.structure is Structure.LEAF:
+            yield self.operand
+        for arg in self.args:
+            yield from arg.leaves()
+
+
+def tensor_format(type_: Attribute) -> Format:
+    """The format of a tensor type; a scalar is a dense tensor of rank 0."""
+    if not isinstance(type_, TensorType):
+        return dense_format(0)
+    encoding = type_.encoding
+    if isinstance(encoding, EncodingAttr):
+        if encoding.data is None:
+            raise NotSparsifiable(problem=f"the format of {type_} is not chosen; run select-formats first")
+        return encoding.data
+    return dense_format(len(type_.shape.data))
+
+
+@dataclass
+class GenericView:
+    """What the sparsifier needs of one generic; index k of the iteration space is loop k."""
+
+    op: linalg.GenericOp
+    inputs: list[Access]
+    out: Access
+    names: list[str]
+    term: Node
+    reduces: bool
+    combine: Operation | None
+    """The body's addition of the term to the result; None if the result is the term."""
+
+    @property
+    def negated(self) -> bool:
+        """Whether the term is subtracted."""
+        return self.combine is not None and self.combine.name in SUBTRACTIONS
+
+    @property
+    def num_loops(self) -> int:
+        return len(self.names)
+
+    @property
+    def out_indices(self) -> tuple[int, ...]:
+        return self.out.indices
+
+    @property
+    def reductions(self) -> list[int]:
+        return [k for k in range(self.num_loops) if k not in self.out.indices]
+
+    @staticmethod
+    def of(op: linalg.GenericOp) -> GenericView:
+        """Raises NotSparsifiable, naming what is not understood."""
+        if len(op.outputs) != 1 or len(op.res) != 1:
+            raise NotSparsifiable(problem="it has several results")
+        maps = [m.data for m in op.indexing_maps.data]
+        accesses: list[Access] = []
+        for number, (map_, value) in enumerate(zip(maps, [*op.inputs, *op.outputs], strict=True)):
+            dims: list[int] = []
+            for expr in map_.results:
+                if not isinstance(expr, AffineDimExpr):
+                    raise NotSparsifiable(problem=f"the subscript '{expr}' is not a plain index")
+                dims.append(expr.position)
+            accesses.append(Access(number, tuple(dims), tensor_format(value.type)))
+        count = maps[0].num_dims
+        out = accesses.pop()
+        if len(set(out.indices)) != len(out.indices):
+            raise NotSparsifiable(problem="an index is repeated in the result")
+        used = {k for a in accesses for k in a.indices} | set(out.indices)
+        if missing := set(range(count)) - used:
+            raise NotSparsifiable(problem=f"loop {min(missing)} has no operand to give it an extent")
+        return _read_body(op, accesses, out, _names(op, count))
+
+
+def _names(op: linalg.GenericOp, count: int) -> list[str]:
+    given = op.attributes.get("sparsecc.indices")
+    if isinstance(given, ArrayAttr) and len(given.data) == count:
+        return [n.data for n in given.data if isinstance(n, StringAttr)]
+    return [f"d{k}" for k in range(count)]
+
+
+def _read_body(op: linalg.GenericOp, inputs: list[Access], out: Access, names: list[str]) -> GenericView:
+    block = op.body.block
+    accumulator = block.args[-1]
+    last = block.last_op
+    assert last is not None
+    result = last.operands[0]
+    reduces = any(k not in out.indices for k in range(len(names)))
+    term, combine = result, None
+    if isinstance(result.owner, Operation) and accumulator in result.owner.operands:
+        combine = result.owner
+        a, b = combine.operands[0], combine.operands[-1]
+        if combine.name in ADDITIONS and a is not b:
+            term = b if a is accumulator else a
+        elif combine.name in SUBTRACTIONS and a is accumulator and b is not a:
+            term = b
+        else:
+            raise NotSparsifiable(problem=f"a reduction with {combine.name} is not an addition")
+    elif reduces:
+        raise NotSparsifiable(problem="it has a reduction loop, but its body does not add to the result")
+    reader = _BodyReader(block, inputs)
+    node = reader.node(term)
+    return GenericView(op, inputs, out, names, node, reduces, combine)
+
+
+class _BodyReader:
+    def __init__(self, block: Block, inputs: list[Access]) -> None:
+        self.block, self.inputs = block, inputs
+        self.memo: dict[SSAValue, Node] = {}
+
+    def node(self, value: SSAValue) -> Node:
+        if value not in self.memo:
+            self.memo[value] = self._node(value)
+        return self.memo[value]
+
+    def _node(self, value: SSAValue) -> Node:
+        if isinstance(value, BlockArgument):
+            if value.block is not self.block or value.index >= len(self.inputs):
+                raise NotSparsifiable(problem="the body reads the result other than to add to it")
+            access = self.inputs[value.index]
+            indices = frozenset(access.indices)
+            return Node(Structure.LEAF, None, (), value.index, indices, value.type)
+        op = value.owner
+        assert isinstance(op, Operation)
+        if op.parent is not self.block:
+            if isinstance(op, arith.ConstantOp):
+                return Node(Structure.CONSTANT, op, (), -1, frozenset(), value.type)
+            raise NotSparsifiable(problem="the body reads a value computed outside; pass it as an operand")
+        if op.regions or len(op.results) != 1 or not op.name.startswith(("arith.", "math.", "complex.")):
+            raise NotSparsifiable(problem=f"the operation {op.name} in its body")
+        args = tuple(self.node(v) for v in op.operands)
+        indices = frozenset[int]().union(*(a.indices for a in args))
+        return Node(STRUCTURES.get(op.name, Structure.ANY), op, args, -1, indices, value.type)
