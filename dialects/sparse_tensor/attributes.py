@@ -1,4 +1,4 @@
-"""``#sparse_tensor.encoding``: a Format as the encoding of a tensor type, in upstream MLIR's syntax."""
+"""``#sparse_tensor.encoding``: a Format as the encoding of a tensor type, in upstream's syntax."""
 
 from __future__ import annotations
 
@@ -7,21 +7,31 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from sparsecc.dialects.sparse_tensor.encoding_parser import EncodingParser
 from sparsecc.formats import Format
 
 
 @irdl_attr_definition
 class EncodingAttr(Data[Format | None]):
-    """How a tensor is stored; ``None`` is an encoding that select-formats has still to choose (``<*>``)."""
+    """How a tensor is stored; ``None`` (``<*>``) is an encoding that is still to be chosen."""
 
     name = "sparse_tensor.encoding"
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Format | None:
-        raise NotImplementedError
+        return EncodingParser(parser).parse()
 
     def print_parameter(self, printer: Printer) -> None:
-        if self.data is None:
-            printer.print_string("<*>")
-            return
-        printer.print_string("<{ map = " + str(self.data) + " }>")
+        printer.print_string(f"<{spell_encoding(self.data)}>")
+
+
+def spell_encoding(fmt: Format | None) -> str:
+    """What stands between the angle brackets, as ``mlir-opt`` prints it."""
+    if fmt is None:
+        return "*"
+    entries = [f"map = {fmt.with_widths(0, 0)}"]
+    if fmt.pos_width:
+        entries.append(f"posWidth = {fmt.pos_width}")
+    if fmt.crd_width:
+        entries.append(f"crdWidth = {fmt.crd_width}")
+    return "{ " + ", ".join(entries) + " }"
