@@ -25,6 +25,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     UnitAttr,
     i1,
+    i64,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
@@ -117,6 +118,12 @@ class KernelBuilder:
         fn.attributes["iteration.order"] = ArrayAttr([StringAttr(view.names[k]) for k in self.order])
         if self.covers_result():
             fn.attributes["iteration.covers"] = UnitAttr()
+        if self.assembly in ("append", "workspace", "coordinates"):
+            bound = self.bound(view.term)
+            if bound is None:
+                fn.attributes["iteration.counted"] = UnitAttr()
+            else:
+                fn.attributes["iteration.bound"] = DenseArrayBase.from_list(i64, bound)
         self.extents = [self.extent(k) for k in range(view.num_loops)]
         roots = [self.add(iteration.RootOp(t), f"{(t.name_hint or 't').lower()}0") for t in self.tensors]
         state = State(tuple(roots), (0,) * len(roots), (None,) * view.num_loops)
@@ -192,6 +199,30 @@ class KernelBuilder:
             if lattice is None or not lattice.full:
                 return False
         return True
+
+    def bound(self, node: Node) -> list[int] | None:
+        """Inputs whose stored entries together are no fewer than the result's; None if nothing is known."""
+        wanted = set(self.view.out_indices)
+        if self.assembly == "coordinates" or (self.view.reductions and self.assembly != "append"):
+            wanted = set(range(self.view.num_loops))
+        if not all(level.can(Ability.APPEND) for level in self.view.out.format.levels[self.first_sparse() :]):
+            return None
+        match node.structure:
+            case Structure.LEAF if not self.dense[node.operand] and wanted <= set(node.indices):
+                return [node.operand]
+            case Structure.KEEP:
+                return self.bound(node.args[0])
+            case Structure.CONJUNCTION:
+                return next((b for b in map(self.bound, node.args) if b is not None), None)
+            case Structure.DISJUNCTION:
+                a, b = map(self.bound, node.args)
+                return None if a is None or b is None else [*a, *b]
+            case _:
+                return None
+
+    def first_sparse(self) -> int:
+        full = [level.can(Ability.FULL) for level in self.view.out.format.levels]
+        return full.index(False)
 
     def reads_init(self) -> bool:
         return initial_value(self.generic) is not None

@@ -35,7 +35,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
-from sparsecc.dialects.sparse_tensor import ConvertOp, EncodingAttr
+from sparsecc.dialects.sparse_tensor import EncodingAttr
+from sparsecc.dialects.sparse_tensor.ops import ConvertOp
 from sparsecc.formats import Ability, Format, dense_format, known_name
 from sparsecc.formats.format import LevelExpr
 from sparsecc.formats.level import Level
