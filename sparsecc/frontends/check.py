@@ -269,6 +269,11 @@ def _check_extents(
         wanted, other, span = uses[index.name]
         if extent != wanted:
             note = Note(f"{index.name!r} is {wanted} here", span)
+            help = (
+                "an extent of 1 is not broadcast: drop that dimension"
+                if extent == 1 or wanted == 1
+                else ""
+            )
             scope.errors.add(
                 mistakes.ExtentMismatch(
                     span=index.span,
@@ -278,6 +283,7 @@ def _check_extents(
                     wanted=wanted,
                     other=other.name,
                     notes=[note] if span is not None else [],
+                    help=help,
                 )
             )
 

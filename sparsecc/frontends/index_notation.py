@@ -1,8 +1,8 @@
 """Text of tensor expressions to their syntax tree.
 
 ``parse("y(i) = A(i,j) * x(j)")`` reads all accepted forms (``A[i,j]``, ``A(i,j)``, ``A_{i,j}``);
-the grammar is ``index_notation.lark``. Errors are ExpressionErrors with a caret; those of the parser
-library never escape.
+the grammar is ``index_notation.lark``. Errors are ExpressionErrors with a caret; those of the
+parser library never escape.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ _VALUE = {"NAME", "NUMBER", "LPAR", "ADDOP", "_NOT"}
 _OPERATOR = {"MULOP", "_POW", "CMP", "VBAR", "CIRCUMFLEX", "AMPERSAND", "_AND", "_OR"}
 _WORDS = {
     "NAME": "a name", "NUMBER": "a number", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['",
-    "RSQB": "']'", "LBRACE": "'{'", "RBRACE": "'}'", "COMMA": "','", "SEMICOLON": "';'", "EQUAL": "'='",
+    "RSQB": "']'", "LBRACE": "'{'", "RBRACE": "'}'", "COMMA": "','",
+    "SEMICOLON": "';'", "EQUAL": "'='",
     "REDOP": "an operator with '='", "$END": "the end", "ADDOP": "'+' or '-'",
 }  # fmt: skip
 _CLOSERS = {")": "(", "]": "[", "}": "{"}
@@ -112,10 +113,10 @@ def parse(text: str, name: str = "<expression>") -> Program:
     if not any(line.partition("#")[0].strip() for line in text.split("\n")):
         raise EmptyExpression(span=Span(source, 0, 0))
     try:
-        tree = _lark().parse(text)
+        tree = _lark().parse(text)  # pyright: ignore[reportUnknownMemberType]
     except UnexpectedCharacters as error:
-        span = Span(source, error.pos_in_stream, error.pos_in_stream + 1)
-        character = text[error.pos_in_stream]
+        at = cast(int, error.pos_in_stream)
+        span, character = Span(source, at, at + 1), text[at]
         help = "slices are not part of the language yet" if character == ":" else ""
         raise BadCharacter(span=span, character=character, help=help) from None
     except UnexpectedToken as error:
@@ -211,8 +212,9 @@ class _Builder(_Base):
 
     def program(self, items: list[Assign]) -> Program:
         for statement in items:
-            if (found := depth(statement.expr)) > MAX_DEPTH:
-                raise TooDeep(span=statement.expr.span, found=found, limit=MAX_DEPTH)
+            for part in (statement.target, statement.expr):
+                if (found := depth(part)) > MAX_DEPTH:
+                    raise TooDeep(span=part.span, found=found, limit=MAX_DEPTH)
         span = Span(self.source, 0, len(self.source.text))
         return Program(tuple(items), self.source.text, span=span)
 

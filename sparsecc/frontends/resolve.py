@@ -1,8 +1,9 @@
 """Binding: a syntax tree and the types of its operands to steps of typed values.
 
 ``resolve`` checks names, ranks, extents and types, all mistakes at once, makes the implicit sums
-explicit and cuts the program in *steps*: each is one pass over an index space, as the module builder
-emits it. An index that is only on the right is summed at the smallest enclosing multiplicative term::
+explicit and cuts the program in *steps*: each is one pass over an index space, as the module
+builder emits it. An index that is only on the right is summed at the smallest enclosing
+multiplicative term::
 
     y[i] = b[i] - A[i,j] * x[j]   -->   t0[i] = sum[j](A[i,j] * x[j]);  y[i] = b[i] - t0[i]
 

@@ -1,6 +1,7 @@
 """Typed values: an expression bound to its operands, each node with its element type.
 
-What the module builder walks. Every conversion is a node; a constant has the type that it is used in.
+What the module builder walks. Every conversion is a node; a constant has the type in which it is
+used.
 """
 
 from __future__ import annotations
