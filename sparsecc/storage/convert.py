@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sparsecc.formats import Format
 from sparsecc.storage.entries import resolved
-from sparsecc.storage.pack import pack, unpack
+from sparsecc.storage.pack import pack, pack_dense, unpack
 from sparsecc.storage.tensor import SparseTensor
 
 
@@ -15,5 +15,9 @@ def convert(
     fmt = resolved(fmt, tensor.rank)
     if fmt == tensor.format:
         return tensor
+    if tensor.format.is_dense:
+        return pack_dense(tensor.to_numpy(), fmt, max_dense_bytes)
+    if fmt.is_dense:
+        return pack_dense(tensor.to_numpy(), fmt, max_dense_bytes)
     coords, values = unpack(tensor)
     return pack(coords, values, tensor.shape, fmt, max_dense_bytes=max_dense_bytes)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsecc.formats import Format
+from sparsecc.formats import Ability, Format
 from sparsecc.formats.level import AnyInts
 
 AnyArray = npt.NDArray[Any]
@@ -39,6 +39,14 @@ def dim_coordinates(fmt: Format, coords: Sequence[AnyInts]) -> list[AnyInts]:
         known = result[expr.dim]
         result[expr.dim] = term if known is None else known + term
     return [c for c in result if c is not None]
+
+
+def block_depth(fmt: Format) -> int:
+    """The number of levels above the trailing dense ones."""
+    depth = fmt.num_levels
+    while depth and fmt.levels[depth - 1].can(Ability.FULL):
+        depth -= 1
+    return depth
 
 
 def _digit_axes(fmt: Format) -> list[int]:

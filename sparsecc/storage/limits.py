@@ -23,6 +23,10 @@ WIDTH_DTYPES: dict[int, type[np.integer]] = {8: np.uint8, 16: np.uint16, 32: np.
 """What a format's width is stored as; 32 and 64 bits are signed so that SciPy's arrays fit as they
 are."""
 
+MAX_BLOCK = 1 << 24
+"""Elements of the dense levels below a sparse one up to which entries are gathered into whole
+blocks."""
+
 
 class TooLarge(LimitError):
     text = "{what} of shape {shape} takes {bytes} bytes, more than max_dense_bytes={limit}"

@@ -28,6 +28,30 @@ def linear_key(coords: Sequence[AnyInts], sizes: Sequence[int], count: int) -> I
     return key
 
 
+def split_key(key: Ints, sizes: Sequence[int]) -> list[AnyInts]:
+    """The coordinates of row-major numbers: the inverse of ``linear_key``."""
+    coords: list[AnyInts] = []
+    for size in reversed(sizes[1:]):
+        coords.append(key % size)
+        key = key // size
+    return [*([key] if len(sizes) else []), *reversed(coords)]
+
+
+def distinct(key: Ints, bound: int) -> tuple[Ints, Ints]:
+    """The distinct numbers of ``[0, bound)`` in ascending order, and which of them each entry
+    is."""
+    if bound <= 8 * len(key) + 1024:
+        there = np.zeros(bound, dtype=np.bool_)
+        there[key] = True
+        return np.flatnonzero(there), (np.cumsum(there, dtype=np.int64) - 1)[key]
+    order = stable_argsort(key, bound)
+    ordered = key[order]
+    new = np.concatenate(([True], ordered[1:] != ordered[:-1]))
+    which = np.empty(len(key), dtype=np.int64)
+    which[order] = np.cumsum(new) - 1
+    return ordered[new], which
+
+
 def _steps(coords: Sequence[AnyInts], count: int) -> tuple[Mask, Mask]:
     """For neighbours: whether the second is greater, and whether they are equal,
     lexicographically."""

@@ -9,8 +9,14 @@ import numpy as np
 from sparsecc.formats import Format, LevelArrays
 from sparsecc.formats.level import AnyInts, Ints
 from sparsecc.storage import limits
-from sparsecc.storage.layout import AnyArray, dim_coordinates, level_coordinates
-from sparsecc.storage.order import sort_and_combine
+from sparsecc.storage.layout import (
+    AnyArray,
+    block_depth,
+    dim_coordinates,
+    level_coordinates,
+    to_level_array,
+)
+from sparsecc.storage.order import distinct, linear_key, sort_and_combine, split_key
 from sparsecc.storage.tensor import SparseTensor
 
 
@@ -44,36 +50,84 @@ def pack_levels(
     sorted_unique: bool = False,
     max_dense_bytes: int | None = None,
 ) -> SparseTensor:
-    """``pack`` for entries that are given by their coordinate in each level."""
+    """``pack`` for entries that are given by their coordinate in each level.
+
+    Coordinates of the trailing dense levels may be left out: then an entry is a whole block of
+    them, and
+    ``values`` has shape (entries, volume of a block)."""
     limit = limits.MAX_DENSE_BYTES if max_dense_bytes is None else max_dense_bytes
     sizes = fmt.level_sizes(shape)
     if not sorted_unique:
+        depth = block_depth(fmt)
+        if depth < len(level_coords):
+            gathered = gather_blocks(level_coords, values, sizes, depth)
+            if gathered is not None:
+                return pack_levels(*gathered, shape, fmt, True, max_dense_bytes)
         level_coords, values = sort_and_combine(level_coords, values, sizes)
+    extents = tuple(int(extent) for extent in shape)
     parents: Ints = np.zeros(len(values), dtype=np.int64)
     count = 1
     arrays: list[LevelArrays] = []
-    for level, coordinates, size in zip(fmt.levels, level_coords, sizes, strict=True):
+    for level, coordinates, size in zip(fmt.levels, level_coords, sizes, strict=False):
         if level.arrays:
             limits.refuse_beyond(count, 8, limit, f"the {level} level", shape)
         packed = level.pack(parents, coordinates.astype(np.int64, copy=False), count, size)
         arrays.append(packed.arrays)
         parents, count = packed.positions, packed.count
-    shape = tuple(int(extent) for extent in shape)
-    return SparseTensor(
-        shape, fmt, with_widths(fmt, arrays), _placed(values, parents, count, limit, shape)
-    )
+    arrays += [LevelArrays()] * (fmt.num_levels - len(arrays))
+    if count != len(values):  # else they are distinct, ascending and below the count: 0, 1, 2, ...
+        width = values.dtype.itemsize * limits.volume(values.shape[1:])
+        limits.refuse_beyond(count, width, limit, "the values", extents)
+        placed = np.zeros((count, *values.shape[1:]), dtype=values.dtype)
+        placed[parents] = values
+        values = placed
+    return SparseTensor(extents, fmt, with_widths(fmt, arrays), values.reshape(-1))
 
 
-def _placed(
-    values: AnyArray, positions: Ints, count: int, limit: int, shape: Sequence[int]
-) -> AnyArray:
-    """The values at their positions; positions that no entry has hold 0."""
-    if count == len(values):
-        return values  # distinct ascending positions below the count: they are 0, 1, 2, ...
-    limits.refuse_beyond(count, values.dtype.itemsize, limit, "the values", shape)
-    placed = np.zeros(count, dtype=values.dtype)
-    placed[positions] = values
-    return placed
+def gather_blocks(
+    level_coords: Sequence[AnyInts], values: AnyArray, sizes: Sequence[int], depth: int
+) -> tuple[list[AnyInts], AnyArray] | None:
+    """The entries as whole blocks of the levels from ``depth`` on, sorted by the coordinates above.
+
+    Needs no order within a block. None where the numbers don't fit, or entries repeat (to be
+    combined first)."""
+    count, tail = len(values), limits.volume(sizes[depth:])
+    key = linear_key(level_coords[:depth], sizes[:depth], count)
+    inner = linear_key(level_coords[depth:], sizes[depth:], count)
+    if key is None or inner is None or not depth or not count or tail > limits.MAX_BLOCK:
+        return None
+    blocks, at = distinct(key, limits.volume(sizes[:depth]))
+    if len(blocks) * tail > 64 * count + limits.MAX_BLOCK:
+        return None
+    at = at * tail + inner
+    taken = np.zeros(len(blocks) * tail, dtype=np.bool_)
+    taken[at] = True
+    if np.count_nonzero(taken) != count:
+        return None
+    filled = np.zeros(len(blocks) * tail, dtype=values.dtype)
+    filled[at] = values
+    return split_key(blocks, sizes[:depth]), filled.reshape(-1, tail)
+
+
+def pack_dense(array: AnyArray, fmt: Format, max_dense_bytes: int | None = None) -> SparseTensor:
+    """A tensor of the nonzeros of a dense array, or of its blocks that hold any."""
+    shape, sizes = array.shape, fmt.level_sizes(array.shape)
+    if array.size == 0:
+        none = [np.zeros(0, dtype=np.int64)] * fmt.num_levels
+        return pack_levels(none, array.reshape(-1), shape, fmt, True, max_dense_bytes)
+    ordered = np.ascontiguousarray(to_level_array(array, fmt)).reshape(-1)
+    if fmt.is_dense:
+        return SparseTensor(shape, fmt, (LevelArrays(),) * fmt.num_levels, ordered)
+    depth = block_depth(fmt)
+    if depth < fmt.num_levels:
+        blocks = ordered.reshape(-1, limits.volume(sizes[depth:]))
+        flat = np.flatnonzero((blocks != 0).any(axis=1))
+        values = blocks[flat]
+    else:
+        flat = np.flatnonzero(ordered != 0)
+        values = ordered[flat]
+    coords = split_key(flat, sizes[:depth])
+    return pack_levels(coords, values, shape, fmt, True, max_dense_bytes)
 
 
 def with_widths(fmt: Format, arrays: Sequence[LevelArrays]) -> tuple[LevelArrays, ...]:

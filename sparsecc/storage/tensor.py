@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecc.diagnostics import LimitError, OperandError
-from sparsecc.formats import Ability, Format, LevelArrays, known_name
+from sparsecc.formats import Format, LevelArrays, known_name
 from sparsecc.formats.level import AnyInts
 from sparsecc.storage import limits
-from sparsecc.storage.layout import dim_coordinates, from_level_array
-from sparsecc.storage.order import combine, linear_key, sort_and_combine, sorted_order
+from sparsecc.storage.layout import block_depth, dim_coordinates, from_level_array
+from sparsecc.storage.order import combine, linear_key, sort_and_combine, sorted_order, split_key
 from sparsecc.storage.validate import cheap_problems, level_problems
 
 AnyArray = npt.NDArray[Any]
@@ -128,7 +128,7 @@ class SparseTensor:
 
         Padding is dropped: slots without a coordinate, and zeros of padded and of dense formats."""
         fmt, sizes = self.format, self.level_sizes
-        depth = self._block_depth()
+        depth = block_depth(self.format)
         coords, valid = self.walk(depth)
         if depth == fmt.num_levels:
             values = self.values
@@ -139,24 +139,16 @@ class SparseTensor:
                 coords, values = [c[valid] for c in coords], values[valid]
             return coords, values
         # The trailing dense levels are one block below each position: only nonzeros become entries.
+        flat = np.flatnonzero(self.values != 0)
         if depth == 0:
-            dense = self.values.reshape(sizes)
-            where = np.nonzero(dense)
-            return list(where), dense[where]
-        blocks = self.values.reshape(len(coords[-1]), *sizes[depth:])
-        where = np.nonzero(blocks)
-        values = blocks[where]
+            return split_key(flat, sizes), self.values[flat]
+        tail = limits.volume(sizes[depth:])
+        block = flat // tail if tail else flat
         if valid is not None and not valid.all():
-            keep = valid[where[0]]
-            where, values = tuple(w[keep] for w in where), values[keep]
-        return [c[where[0]] for c in coords] + list(where[1:]), values
-
-    def _block_depth(self) -> int:
-        """The number of levels above the trailing dense ones."""
-        depth = self.format.num_levels
-        while depth and self.format.levels[depth - 1].can(Ability.FULL):
-            depth -= 1
-        return depth
+            keep = valid[block]
+            flat, block = flat[keep], block[keep]
+        inner = split_key(flat - block * tail, sizes[depth:])
+        return [c[block] for c in coords] + inner, self.values[flat]
 
     # -- checking ------------------------------------------------------------------------------
 
@@ -239,7 +231,7 @@ class SparseTensor:
             raise DenseTooLarge(
                 shape=self.shape, dtype=self.dtype, bytes=needed, limit=max_dense_bytes
             )
-        depth = self._block_depth()
+        depth = block_depth(self.format)
         coords, valid = self.walk(depth)
         tail = limits.volume(sizes[depth:])
         dense = np.zeros((limits.volume(sizes[:depth]), tail), dtype=self.dtype)

@@ -42,15 +42,15 @@ class Compressed(Level):
     abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.ITERATE, Ability.LOCATE, Ability.APPEND})
 
     def pack(self, parents: Ints, coordinates: Ints, parent_count: int, size: int) -> Packed:
+        position: Ints = np.arange(len(parents), dtype=np.int64)
         if self.unique and len(parents):
             new = np.empty(len(parents), dtype=np.bool_)
             new[0] = True
             np.not_equal(parents[1:], parents[:-1], out=new[1:])
             new[1:] |= coordinates[1:] != coordinates[:-1]
-            position = np.cumsum(new) - 1
-            parents, coordinates = parents[new], coordinates[new]
-        else:
-            position = np.arange(len(parents), dtype=np.int64)
+            if not new.all():
+                position = np.cumsum(new) - 1
+                parents, coordinates = parents[new], coordinates[new]
         positions = np.zeros(parent_count + 1, dtype=np.int64)
         np.cumsum(np.bincount(parents, minlength=parent_count), out=positions[1:])
         return Packed(LevelArrays(positions, coordinates), position, len(coordinates))
@@ -66,7 +66,8 @@ class Compressed(Level):
         assert positions is not None and coordinates is not None
         if len(positions) != parent_count + 1:
             return [f"positions has {len(positions)} entries, not {parent_count + 1}"], 0
-        if positions[0] != 0 or (np.diff(positions.astype(np.int64)) < 0).any():
+        # Neighbours are compared and not subtracted: differences of hostile numbers wrap around.
+        if positions[0] != 0 or (positions[1:] < positions[:-1]).any():
             return ["positions must start at 0 and never descend"], 0
         count = int(positions[-1])
         if count != len(coordinates):

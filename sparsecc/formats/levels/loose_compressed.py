@@ -47,7 +47,9 @@ class LooseCompressed(Level):
         if len(positions) not in (2 * parent_count, 2 * parent_count + 1):
             return [f"positions has {len(positions)} entries, not {2 * parent_count}"], 0
         ends = positions[: 2 * parent_count].astype(np.int64)
-        if len(ends) and (ends.min() < 0 or ends.max() > len(coordinates) or (np.diff(ends) < 0).any()):
+        if len(ends) and (
+            ends.min() < 0 or ends.max() > len(coordinates) or (ends[1:] < ends[:-1]).any()
+        ):
             return [f"positions must ascend within [0, {len(coordinates)}]"], 0
         full = self.unpack(arrays, parent_count, size)
         keep = slice(None) if full.valid is None else full.valid

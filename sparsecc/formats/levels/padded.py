@@ -10,9 +10,19 @@ from typing import ClassVar
 
 import numpy as np
 
+from sparsecc.diagnostics import LimitError
 from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
 from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Unpacked
 from sparsecc.formats.levels.compressed import order_problems, range_problems
+
+
+MAX_SLOTS = 1 << 27
+"""Slots beyond this are refused if nearly all of them would be padding."""
+
+
+class TooManySlots(LimitError):
+    text = "{parents} rows of {slots} slots each for {entries} entries: nearly all would be padding"
+    help_text = "choose a format whose rows differ in length (CSR)"
 
 
 @dataclass(frozen=True)
@@ -25,6 +35,8 @@ class Padded(Level):
     def pack(self, parents: Ints, coordinates: Ints, parent_count: int, size: int) -> Packed:
         counts = np.bincount(parents, minlength=parent_count)
         slots = int(counts.max()) if len(counts) else 0
+        if parent_count * slots > max(MAX_SLOTS, 64 * len(parents)):
+            raise TooManySlots(slots=slots, parents=parent_count, entries=len(parents))
         starts = np.cumsum(counts) - counts
         position = parents * slots + (np.arange(len(parents), dtype=np.int64) - starts[parents])
         filled = np.full(parent_count * slots, size, dtype=np.int64)

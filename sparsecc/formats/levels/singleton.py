@@ -7,9 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from sparsecc.diagnostics import FormatError
 from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
 from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Unpacked
 from sparsecc.formats.levels.compressed import range_problems
+
+
+class CrowdedSingleton(FormatError):
+    text = "a singleton level holds one coordinate for each parent, but parent {parent} has {count}"
+    help_text = "make the level above it nonunique (as COO does), or this level compressed"
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,10 @@ class Singleton(Level):
         return ""
 
     def pack(self, parents: Ints, coordinates: Ints, parent_count: int, size: int) -> Packed:
+        if len(parents) != parent_count or (parents[1:] <= parents[:-1]).any():
+            counts = np.bincount(parents, minlength=parent_count)
+            parent = int(np.argmax(counts != 1))
+            raise CrowdedSingleton(parent=parent, count=int(counts[parent]))
         return Packed(LevelArrays(None, coordinates), parents, parent_count)
 
     def unpack(self, arrays: LevelArrays, parent_count: int, size: int) -> Unpacked:

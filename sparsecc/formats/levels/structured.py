@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,21 @@ from sparsecc.formats.levels.compressed import order_problems, range_problems
 class OverfullGroup(FormatError):
     text = "{bad} of {groups} groups hold more than {n} entries of {m}; first: group {first} with {count}"
     help_text = "prune the tensor to {n}:{m}, or choose a format without a limit (CSR)"
+
+
+@cache
+def _tables(n: int, m: int) -> tuple[AnyInts, AnyInts, AnyInts]:
+    """For each of the 2**m patterns of a group: the entries, the n coordinates stored (the lowest unused ones
+    fill up), and the slot of each coordinate."""
+    patterns = np.arange(2**m)
+    used = (patterns[:, None] >> np.arange(m)) & 1 == 1
+    counts = used.sum(axis=1)
+    keep = used | (np.cumsum(~used, axis=1) <= (n - counts)[:, None])
+    filled = np.zeros((2**m, n), dtype=np.uint8)
+    fits = counts <= n
+    filled[fits] = np.nonzero(keep[fits])[1].reshape(-1, n)
+    slots = np.cumsum(keep, axis=1, dtype=np.int64) - 1
+    return counts.astype(np.uint8), filled, slots
 
 
 @dataclass(frozen=True)
@@ -39,20 +55,36 @@ class Structured(Level):
         return ""
 
     def pack(self, parents: Ints, coordinates: Ints, parent_count: int, size: int) -> Packed:
-        counts = np.bincount(parents, minlength=parent_count)
+        if self.m > 8:
+            return self._pack_wide(parents, coordinates, parent_count)
+        used = np.zeros((parent_count, self.m), dtype=np.bool_)
+        used.reshape(-1)[parents * self.m + coordinates] = True
+        patterns = np.packbits(used, axis=1, bitorder="little").reshape(-1)
+        counts, filled, slots = _tables(self.n, self.m)
+        self._refuse_overfull(counts[patterns])
+        position = parents * self.n + slots[patterns[parents], coordinates]
+        coordinate = filled[patterns].reshape(-1).astype(np.int64)
+        return Packed(LevelArrays(None, coordinate), position, parent_count * self.n)
+
+    def _refuse_overfull(self, counts: AnyInts) -> None:
         if len(counts) and counts.max() > self.n:
             bad = np.nonzero(counts > self.n)[0]
-            raise OverfullGroup(bad=len(bad), groups=parent_count, n=self.n, m=self.m,
-                                first=int(bad[0]), count=int(counts[bad[0]]))
+            first = int(bad[0])
+            raise OverfullGroup(
+                bad=len(bad), groups=len(counts), n=self.n, m=self.m, first=first, count=int(counts[first])
+            )
+
+    def _pack_wide(self, parents: Ints, coordinates: Ints, parent_count: int) -> Packed:
+        counts = np.bincount(parents, minlength=parent_count)
+        self._refuse_overfull(counts)
         used = np.zeros((parent_count, self.m), dtype=np.bool_)
         used[parents, coordinates] = True
         # Empty slots take the lowest unused coordinates, so that each group still ascends.
         spare = np.cumsum(~used, axis=1, dtype=np.int32)
         keep = used | (spare <= (self.n - counts)[:, None])
-        group, coordinate = np.nonzero(keep)
+        _, coordinate = np.nonzero(keep)
         slot_of = np.cumsum(keep, axis=1, dtype=np.int64) - 1
         position = parents * self.n + slot_of[parents, coordinates]
-        del group
         return Packed(LevelArrays(None, coordinate.astype(np.int64)), position, parent_count * self.n)
 
     def unpack(self, arrays: LevelArrays, parent_count: int, size: int) -> Unpacked:

@@ -1,0 +1,179 @@
+"""``.mlir`` text to a verified module; any mistake in it is an IRError with its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
+from xdsl.dialects.linalg.ops import FillOp, GenericOp
+from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from sparsecc.diagnostics import FileError, IRError, Note, Source, Span, SparseccError
+from sparsecc.dialects.registry import make_context
+from sparsecc.dialects.sparse_tensor.types import encoding_of, op_place, verify_types
+from sparsecc.dialects.text.parser import ModuleParser
+
+MAX_TEXT = 64 << 20
+"""Most bytes of a program that are read."""
+
+
+class BadSyntax(IRError):
+    """The text does not parse."""
+
+
+class BadOperation(IRError):
+    """An operation that does not verify."""
+
+    text = "'{op}' does not verify: {problem}"
+
+
+class EmptyProgram(IRError):
+    text = "the program is empty"
+    help_text = "write at least one operation, for example a func.func"
+
+
+class TooDeep(IRError):
+    text = "the program is nested too deeply"
+
+
+class Unreadable(FileError):
+    text = "{problem}"
+
+
+def parse_module(text: str, name: str = "<input>") -> ModuleOp:
+    """The verified module of a program's text; ``name`` stands in the places of its operations.
+
+    Raises IRError."""
+    module = _parse(text, name)
+    verify_module(module, Source(text, name))
+    return module
+
+
+def read_module(path: str | Path) -> ModuleOp:
+    """The verified module in a file. Raises FileError, IRError."""
+    name = str(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_TEXT + 1)
+    except OSError as error:
+        raise Unreadable(problem=error.strerror or str(error), place=name) from None
+    if len(data) > MAX_TEXT:
+        raise Unreadable(problem=f"a program of over {MAX_TEXT >> 20} MiB is not read", place=name)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problem = f"byte {error.start} is not UTF-8; this is no program text"
+        raise Unreadable(problem=problem, place=f"{name}:{line}") from None
+    return parse_module(text, name)
+
+
+def _parse(text: str, name: str) -> ModuleOp:
+    source = Source(text, name)
+    parser: ModuleParser | None = None
+    try:
+        parser = ModuleParser(make_context(), text, name)
+        if _is_empty(text):
+            raise EmptyProgram(place=name)
+        return parser.parse_module()
+    except ParseError as error:
+        message = error.msg.strip()
+        notes = [Note(note or "here", _span(source, span)) for span, note in _references(error)]
+        raise BadSyntax(message, span=_span(source, error.span), notes=notes) from None
+    except RecursionError:
+        raise TooDeep(place=name) from None
+    except SparseccError:
+        raise
+    except Exception as error:
+        # xDSL checks much of what a text may do wrong by assert or a Python exception of its own.
+        message = str(error).strip() or f"{type(error).__name__} while reading the operation here"
+        at = min(parser.pos, len(text)) if parser is not None else 0
+        raise BadSyntax(message, span=Span(source, at, at + 1)) from error
+
+
+def _is_empty(text: str) -> bool:
+    """Whether nothing but comments and space is there."""
+    return all(not line or line.startswith("//") for line in map(str.strip, text.splitlines()))
+
+
+def _span(source: Source, span: object) -> Span:
+    start, end = getattr(span, "start", 0), getattr(span, "end", 0)
+    start = min(start, len(source.text))
+    return Span(source, start, max(min(end, len(source.text)), start + 1))
+
+
+def _references(error: ParseError) -> list[tuple[object, str | None]]:
+    """The further places of a parse error that has several."""
+    return list(getattr(error, "refs", ()))
+
+
+def verify_module(module: ModuleOp, source: Source | None = None) -> None:
+    """Check types and operations; an IRError names the first operation that does not verify.
+
+    With a ``source`` the error shows its line."""
+    verify_types(module)
+    try:
+        module.verify()
+    except RecursionError:
+        raise TooDeep(place=source.name if source is not None else "") from None
+    except Exception as error:
+        raise _located(module, error, source) from None
+
+
+def generalize(module: ModuleOp, every: bool = False) -> int:
+    """Named linalg operations on encoded tensors become ``linalg.generic``; returns how many did.
+
+    ``every``: those on dense tensors too, but for ``linalg.fill``."""
+    named = [
+        op
+        for op in module.walk()
+        if isinstance(op, LinalgStructuredOperation) and not isinstance(op, GenericOp)
+    ]
+    count = 0
+    for op in named:
+        encoded = any(encoding_of(value.type) for value in (*op.operands, *op.results))
+        if not encoded and (not every or isinstance(op, FillOp)):
+            continue
+        generic = GenericOp(
+            op.inputs,
+            op.outputs,
+            op.body.clone(),
+            op.get_indexing_maps(),
+            op.get_iterator_types(),
+            op.res.types,
+            doc=StringAttr(op.name),
+        )
+        generic.location = op.location
+        Rewriter.replace_op(op, generic)
+        count += 1
+    return count
+
+
+def _located(module: ModuleOp, error: Exception, source: Source | None) -> IRError:
+    """The error of the innermost operation that does not verify by itself."""
+    culprit: Operation = module
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except Exception as own:
+            culprit, error = op, own
+            break
+    cause = error.__cause__ if isinstance(error.__cause__, VerifyException) else error
+    problem = str(cause).strip()
+    place = op_place(culprit)
+    span = _span_of(source, place)
+    return BadOperation(op=culprit.name, problem=problem, place=place, span=span)
+
+
+def _span_of(source: Source | None, place: str) -> Span | None:
+    """The rest of the line at ``file:line:col``, if it is a place in that source."""
+    name, _, rest = place.rpartition(":")
+    name, _, line = name.rpartition(":")
+    if source is None or name != source.name or not (line.isdigit() and rest.isdigit()):
+        return None
+    lines = source.text.split("\n")
+    start = sum(len(text) + 1 for text in lines[: int(line) - 1]) + int(rest) - 1
+    return Span(source, start, start + len(lines[int(line) - 1].rstrip()) - int(rest) + 1)
