@@ -102,14 +102,14 @@ class LocateOp(IRDLOperation):
 
     name = "iteration.locate"
     tensor = operand_def()
-    parent = operand_def(CursorType)
+    above = operand_def(CursorType)
     coordinate = operand_def(IndexType)
     level = prop_def(IntegerAttr)
     result = result_def(CursorType)
 
-    def __init__(self, tensor: SSAValue, parent: SSAValue, coordinate: SSAValue, level: int) -> None:
+    def __init__(self, tensor: SSAValue, above: SSAValue, coordinate: SSAValue, level: int) -> None:
         super().__init__(
-            operands=[tensor, parent, coordinate],
+            operands=[tensor, above, coordinate],
             properties={"level": IntegerAttr(level, i64)},
             result_types=[cursor],
         )

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 _REMOVABLE = (
-    tensor.EmptyOp, tensor.DimOp, linalg.FillOp, arith.ConstantOp, complex.ConstantOp, complex.CreateOp,
+    tensor.EmptyOp, tensor.DimOp, tensor.SplatOp, linalg.FillOp, arith.ConstantOp, complex.ConstantOp, complex.CreateOp,
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def initial_value(generic: linalg.GenericOp) -> SSAValue | None:
     op = value.owner
     if isinstance(op, tensor.EmptyOp):
         return None
-    if isinstance(op, linalg.FillOp) and is_zero(op.inputs[0]):
+    if isinstance(op, linalg.FillOp | tensor.SplatOp) and is_zero(op.operands[0]):
         return None
     accumulator = generic.body.block.args[-1]
     return value if accumulator.first_use is not None else None

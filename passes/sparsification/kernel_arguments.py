@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerType,
     MemRefType,
-    Signedness,
     TensorType,
 )
 from xdsl.ir import Attribute, SSAValue
@@ -27,13 +26,6 @@ DEFAULT_WIDTH = 32
 
 def buffer(element: Attribute) -> MemRefType[Attribute]:
     return MemRefType(element, [DYNAMIC_INDEX])
-
-
-def stored_type(element: Attribute) -> Attribute:
-    """The element type in a buffer: signless (the loops' arithmetic says how it is read)."""
-    if isinstance(element, IntegerType) and element.signedness.data != Signedness.SIGNLESS:
-        return IntegerType(element.width.data)
-    return element
 
 
 def element_type(tensor_type: Attribute) -> Attribute:

@@ -33,7 +33,7 @@ from sparsecc.dialects import iteration
 from sparsecc.formats import Ability
 from sparsecc.passes.sparsification import merge_lattice
 from sparsecc.passes.sparsification.host import initial_value
-from sparsecc.passes.sparsification.term import GenericView, Node, NotSparsifiable, Structure
+from sparsecc.passes.sparsification.term import GenericView, Node, NotSparsifiable, Structure, stored_type
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class KernelBuilder:
         self.dense = {a.operand: a.format.is_dense for a in self.view.inputs}
         out_type = generic.results[0].type
         assert isinstance(out_type, TensorType)
-        self.element: Attribute = out_type.element_type
+        self.element: Attribute = stored_type(out_type.element_type)
         self.last_out = max((self.order.index(k) for k in self.view.out_indices), default=-1)
         self.zeros: dict[Attribute, SSAValue] = {}
         types = [*(v.type for v in generic.inputs), out_type]

@@ -39,10 +39,10 @@ from sparsecc.dialects import iteration
 from sparsecc.formats import Ability, Format, Level
 from sparsecc.formats.builder import LevelCode
 from sparsecc.passes.sparsification.assembly import ASSEMBLIES, Assembly
-from sparsecc.passes.sparsification.kernel_arguments import Arguments, buffer, element_type, stored_type
+from sparsecc.passes.sparsification.kernel_arguments import Arguments, buffer, element_type
 from sparsecc.passes.sparsification.loop_builder import ScfBuilder
 from sparsecc.passes.sparsification.sorting import sort_function
-from sparsecc.passes.sparsification.term import tensor_format
+from sparsecc.passes.sparsification.term import stored_type, tensor_format
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ class KernelLowering:
 
     def locate(self, op: iteration.LocateOp) -> Cursor:
         b, level = self.b, op.level.value.data
-        parent, coordinate = self.cursors[op.parent], self.get(op.coordinate)
+        parent, coordinate = self.cursors[op.above], self.get(op.coordinate)
         kind, code = self.code(op.tensor, level)
         if kind.can(Ability.FULL):
             position, _ = kind.locate(b, code, parent.position, coordinate)

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from xdsl.dialects import arith, linalg
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerType,
+    Signedness,
+    StringAttr,
+    TensorType,
+    UnrealizedConversionCastOp,
+)
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -87,6 +94,20 @@ class Node:
             yield self.operand
         for arg in self.args:
             yield from arg.leaves()
+
+
+def stored_type(element: Attribute) -> Attribute:
+    """The element type in a buffer: signless (the arithmetic says how it is read)."""
+    if isinstance(element, IntegerType) and element.signedness.data != Signedness.SIGNLESS:
+        return IntegerType(element.width.data)
+    return element
+
+
+def strip_casts(value: SSAValue) -> SSAValue:
+    """The value behind casts between ui32 and i32, which change nothing."""
+    while isinstance(value.owner, UnrealizedConversionCastOp):
+        value = value.owner.operands[0]
+    return value
 
 
 def tensor_format(type_: Attribute) -> Format:
@@ -167,12 +188,13 @@ def _read_body(op: linalg.GenericOp, inputs: list[Access], out: Access, names: l
     accumulator = block.args[-1]
     last = block.last_op
     assert last is not None
-    result = last.operands[0]
+    result = strip_casts(last.operands[0])
     reduces = any(k not in out.indices for k in range(len(names)))
     term, combine = result, None
-    if isinstance(result.owner, Operation) and accumulator in result.owner.operands:
+    operands = [strip_casts(v) for v in result.owner.operands] if isinstance(result.owner, Operation) else []
+    if isinstance(result.owner, Operation) and accumulator in operands:
         combine = result.owner
-        a, b = combine.operands[0], combine.operands[-1]
+        a, b = operands[0], operands[-1]
         if combine.name in ADDITIONS and a is not b:
             term = b if a is accumulator else a
         elif combine.name in SUBTRACTIONS and a is accumulator and b is not a:
@@ -192,6 +214,7 @@ class _BodyReader:
         self.memo: dict[SSAValue, Node] = {}
 
     def node(self, value: SSAValue) -> Node:
+        value = strip_casts(value)
         if value not in self.memo:
             self.memo[value] = self._node(value)
         return self.memo[value]
@@ -202,7 +225,7 @@ class _BodyReader:
                 raise NotSparsifiable(problem="the body reads the result other than to add to it")
             access = self.inputs[value.index]
             indices = frozenset(access.indices)
-            return Node(Structure.LEAF, None, (), value.index, indices, value.type)
+            return Node(Structure.LEAF, None, (), value.index, indices, stored_type(value.type))
         op = value.owner
         assert isinstance(op, Operation)
         if op.parent is not self.block:
