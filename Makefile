@@ -26,7 +26,7 @@ test-all: $(INSTALLED) ## the tests, the whole sweep of expressions and formats 
 
 lint: $(INSTALLED) ## ruff and pyright (strict)
 	$(BIN)/ruff check
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(INSTALLED) ## the benchmarks: ratios to peers measured in the same run
 	$(BIN)/python benchmarks/run.py $(ARGS)

@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inspection": GROUND | {"storage"},
     "api": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection"},
     "cli": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
+    "__main__": {"cli"},
     "": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},  # sparsecc itself
 }
 
