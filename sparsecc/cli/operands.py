@@ -154,6 +154,8 @@ def read_operand(path: Path, format: str | None, dtype: str | None = None,
 
     from sparsecc.storage import files
 
+    if not path.exists():
+        raise _no_file(path)
     tensor = files.read(path, format=format, key=key)
     if dtype is None or str(tensor.dtype) == dtype:
         return tensor
@@ -173,7 +175,7 @@ def load(operands: dict[str, Operand], formats: dict[str, str],
     missing = ErrorCollector()
     for operand in operands.values():
         if isinstance(operand, FileOperand) and not operand.path.exists():
-            missing.add(FileError("there is no such file", place=str(operand.path)))
+            missing.add(_no_file(operand.path))
     missing.raise_if_any()
     loaded: dict[str, Any] = {}
     for name, operand in operands.items():
@@ -184,3 +186,7 @@ def load(operands: dict[str, Operand], formats: dict[str, str],
         else:
             loaded[name] = operand
     return loaded
+
+
+def _no_file(path: Path) -> FileError:
+    return FileError("there is no such file", place=str(path))

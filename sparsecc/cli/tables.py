@@ -1,4 +1,4 @@
-"""The commands that list what there is: formats, targets, strategies."""
+"""The commands that list what there is: formats, targets, passes, strategies."""
 
 from __future__ import annotations
 
@@ -48,6 +48,17 @@ def targets(options: Namespace) -> None:
          ", ".join(sorted(ability.name for ability in target.abilities)))
         for name, target in TARGETS.items()
     ])
+
+
+def passes(options: Namespace) -> None:
+    """``sparsecc passes``: those that ship and those of installed packages."""
+    from sparsecc import plugins
+
+    known = plugins.passes()
+    if options.json:
+        show_json(known)
+    else:
+        table(("pass", "where"), sorted(known.items()))
 
 
 def strategies(options: Namespace) -> None:

@@ -1,4 +1,4 @@
-"""The commands on files and passes: opt, convert, inspect, passes."""
+"""The commands on files and passes: opt, convert, inspect."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from sparsecc.cli.operands import check_format, read_operand, split_format
-from sparsecc.cli.output import description, note, show_json, show_text, table
+from sparsecc.cli.output import description, note, show_json, show_text
 from sparsecc.diagnostics import FileError
 
 
@@ -54,14 +54,3 @@ def inspect(options: Namespace) -> None:
         show_json({"file": str(path)} | found.to_json())
     else:
         print(f"{path}\n{found.text()}")
-
-
-def passes(options: Namespace) -> None:
-    """``sparsecc passes``: those that ship and those of installed packages."""
-    from sparsecc import plugins
-
-    known = plugins.passes()
-    if options.json:
-        show_json(known)
-    else:
-        table(("pass", "where"), sorted(known.items()))
