@@ -33,7 +33,7 @@ def main() -> None:
             pagerank(name, path, graph)
             two_steps(name, path)
     poisson(40)
-    print("all results agree with independent answers")
+    print("\nall results agree with independent answers")
 
 
 # -- graphs ------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def poisson(n: int) -> None:
 def report(title: str, expression: str, kernel: Any) -> None:
     """What was compiled, how long it took, and which formats were chosen and why."""
     stages = ", ".join(f"{stage} {ms:.1f}" for stage, ms in kernel.times.items())
-    print(f"{title}\n  {expression}")
+    print(f"\n{title}\n  {expression}")
     print(f"  compiled in {sum(kernel.times.values()):.1f} ms ({stages})")
     print("  formats: " + ", ".join(f"{name} {text}" for name, text in kernel.formats.items()))
     print("".join(f"  | {line}\n" for line in kernel.explain().splitlines()), end="")
@@ -143,7 +143,7 @@ def check(against: str, found: Any, expected: Any) -> None:
     """Stop unless two answers agree."""
     if not np.allclose(found, expected, rtol=1e-8, atol=1e-11):
         raise SystemExit(f"  WRONG: differs from {against}")
-    print(f"  agrees with {against}: largest difference {np.abs(found - expected).max():.1e}\n")
+    print(f"  agrees with {against}: largest difference {np.abs(found - expected).max():.1e}")
 
 
 if __name__ == "__main__":
