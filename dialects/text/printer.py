@@ -66,11 +66,10 @@ def alias_name(fmt: Format | None) -> str:
     if short.startswith("("):
         short = "DENSE" if fmt.is_dense else "SPARSE"
     words = re.findall(r"\w+", short.upper())
-    if fmt.pos_width == fmt.crd_width:
-        words += [f"i{fmt.pos_width}"] if fmt.pos_width else []
-    else:
-        words += [f"p{fmt.pos_width}", f"c{fmt.crd_width}"]
-    return "_".join(words)
+    if fmt.pos_width == fmt.crd_width != 0:
+        return "_".join([*words, f"i{fmt.pos_width}"])
+    widths = {"p": fmt.pos_width, "c": fmt.crd_width}
+    return "_".join(words + [f"{letter}{width}" for letter, width in widths.items() if width])
 
 
 def print_module(module: ModuleOp, comments: Mapping[Operation, str] | None = None) -> str:

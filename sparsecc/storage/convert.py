@@ -1,23 +1,27 @@
-"""Changing the format of a tensor."""
+"""Changing the format of a tensor, on the cheapest path."""
 
 from __future__ import annotations
 
 from sparsecc.formats import Format
+from sparsecc.storage import limits
+from sparsecc.storage.conversion_graph import conversion_path
 from sparsecc.storage.entries import resolved
-from sparsecc.storage.pack import pack, pack_dense, unpack
 from sparsecc.storage.tensor import SparseTensor
+
+__all__ = ["conversion_path", "convert"]
 
 
 def convert(
     tensor: SparseTensor, fmt: str | Format, max_dense_bytes: int | None = None
 ) -> SparseTensor:
-    """The tensor in another format, itself if it is in that format already."""
+    """The tensor in another format, itself if it is in that format already.
+
+    Explicit zeros stay from sparse to sparse and are dropped from or to formats that store zeros of
+    their own accord (dense, blocks, n:m, ELL). Raises FormatError where the format can't hold the
+    entries (an over-full n:m group; no value is ever dropped), LimitError beyond
+    ``max_dense_bytes`` (1 GiB by default) and where an index does not fit the format's widths."""
     fmt = resolved(fmt, tensor.rank)
-    if fmt == tensor.format:
-        return tensor
-    if tensor.format.is_dense:
-        return pack_dense(tensor.to_numpy(), fmt, max_dense_bytes)
-    if fmt.is_dense:
-        return pack_dense(tensor.to_numpy(), fmt, max_dense_bytes)
-    coords, values = unpack(tensor)
-    return pack(coords, values, tensor.shape, fmt, max_dense_bytes=max_dense_bytes)
+    cells = limits.volume(tensor.shape)
+    for step in conversion_path(tensor.format, fmt, len(tensor.values), cells):
+        tensor = step.edge.run(tensor, step.dst, max_dense_bytes)
+    return tensor

@@ -66,7 +66,7 @@ def checked_shape(shape: Sequence[Any]) -> tuple[int, ...]:
     """The shape as plain integers; raises BadShape."""
     extents: list[int] = []
     try:
-        given = list(shape)
+        given: list[Any] = list(shape)
     except TypeError:
         raise BadShape(shape=shape, problem="it is not a sequence") from None
     for extent in given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -68,9 +69,12 @@ def pack_levels(
     parents: Ints = np.zeros(len(values), dtype=np.int64)
     count = 1
     arrays: list[LevelArrays] = []
-    for level, coordinates, size in zip(fmt.levels, level_coords, sizes, strict=False):
+    for k, (coordinates, size) in enumerate(zip(level_coords, sizes, strict=False)):
+        level = fmt.levels[k]
+        if k == len(level_coords) - 1:
+            level = replace(level, unique=False)  # entries are distinct: no need to look again
         if level.arrays:
-            limits.refuse_beyond(count, 8, limit, f"the {level} level", shape)
+            limits.refuse_beyond(count, 8, limit, f"the {fmt.levels[k]} level", shape)
         packed = level.pack(parents, coordinates.astype(np.int64, copy=False), count, size)
         arrays.append(packed.arrays)
         parents, count = packed.positions, packed.count

@@ -18,7 +18,8 @@ class Dense(Level):
     abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.FULL, Ability.ITERATE, Ability.LOCATE})
 
     def pack(self, parents: Ints, coordinates: Ints, parent_count: int, size: int) -> Packed:
-        return Packed(LevelArrays(), parents * size + coordinates, parent_count * size)
+        positions = coordinates if parent_count == 1 else parents * size + coordinates
+        return Packed(LevelArrays(), positions, parent_count * size)
 
     def unpack(self, arrays: LevelArrays, parent_count: int, size: int) -> Unpacked:
         parents = np.repeat(np.arange(parent_count, dtype=np.int64), size)

@@ -1,0 +1,168 @@
+"""The table of commands, and the options of each; what a command does is loaded when it runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from sparsecc.diagnostics import UsageError, did_you_mean
+
+EMIT_CPU = ("tensor", "selected", "iteration", "loops", "llvm", "c", "asm")
+EMIT_GPU = ("tiles", "triton", "ptx", "sass")
+
+Parser = argparse.ArgumentParser
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command: ``options`` fills its parser, ``action`` is ``module:function``."""
+
+    name: str
+    summary: str
+    options: Callable[[Parser], None]
+    action: str
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Parse the arguments and do what they say."""
+        if self.name == "run":
+            from sparsecc.cli.taco import is_taco, translate
+
+            if is_taco(arguments):
+                name, arguments = translate(arguments)
+                return COMMANDS[name].parse_and_act(arguments)
+        return self.parse_and_act(arguments)
+
+    def parse_and_act(self, arguments: Sequence[str]) -> int:
+        """The same for arguments in our own spelling."""
+        parser = Parser(prog=f"sparsecc {self.name}", description=self.summary, allow_abbrev=False)
+        self.options(parser)
+        # Not an option that a command reads: main() takes it out. Here for the help text.
+        parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        parsed = parser.parse_intermixed_args(arguments)
+        parsed.command = self.name
+        module, _, function = self.action.partition(":")
+        getattr(import_module(module), function)(parsed)
+        return 0
+
+
+def _program(parser: Parser) -> None:
+    parser.add_argument("program", metavar="EXPR|FILE.mlir",
+                        help="a tensor expression, or a file of MLIR text")
+    parser.add_argument("operands", nargs="*", metavar="NAME=FILE[:FORMAT]",
+                        help="an operand: a .mtx .tns .npz .npy file, or a number")
+    parser.add_argument("--target", default="cpu", help="see 'sparsecc targets' (default: cpu)")
+    parser.add_argument("--entry", default="main", metavar="NAME",
+                        help="the function of an .mlir file (default: main)")
+    parser.add_argument("--out-format", metavar="FORMAT", help="the format of the result")
+    parser.add_argument("--format", action="append", default=[], metavar="NAME=FORMAT",
+                        help="the format of an operand")
+    parser.add_argument("--dtype", action="append", default=[], metavar="[NAME=]DTYPE",
+                        help="the type of an operand's values, or of all operands'")
+
+
+def _output(parser: Parser) -> None:
+    parser.add_argument("-o", dest="output", metavar="FILE", help="write the result to a file")
+
+
+def _json(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run(parser: Parser) -> None:
+    _program(parser)
+    _output(parser)
+    _json(parser)
+    parser.add_argument("--time", type=_count, default=0, metavar="N",
+                        help="run N times more and say how long it takes")
+    parser.add_argument("--explain", action="store_true", help="say what was chosen and why")
+    parser.add_argument("--print-source", action="store_true", help="show the kernel as C text")
+    parser.add_argument("--extent", action="append", default=[], metavar="INDEX=NUMBER",
+                        help="insist on the extent of an index")
+
+
+def _compile(parser: Parser) -> None:
+    _program(parser)
+    _output(parser)
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=ROWSxCOLUMNS",
+                        help="the extents of an operand; '?' for one that is known at run time")
+    parser.add_argument("--emit", choices=EMIT_CPU + EMIT_GPU, default="c", metavar="STAGE",
+                        help=f"{', '.join(EMIT_CPU)} (default: c); on GPUs {', '.join(EMIT_GPU)}")
+
+
+def _explain(parser: Parser) -> None:
+    _program(parser)
+    parser.add_argument("--shape", action="append", default=[], metavar="NAME=ROWSxCOLUMNS",
+                        help="the extents of an operand; '?' for one that is known at run time")
+
+
+def _opt(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE.mlir|-", help="MLIR text; - reads stdin")
+    parser.add_argument("-p", "--passes", dest="pipeline", default="", metavar="PIPELINE",
+                        help="passes to run: 'first{option=value},second' (default: none)")
+    parser.add_argument("--print-after-all", action="store_true",
+                        help="print the program after each pass")
+    parser.add_argument("--verify-each", action="store_true", help="verify it after each pass")
+    _output(parser)
+
+
+def _convert(parser: Parser) -> None:
+    parser.add_argument("input", metavar="IN")
+    parser.add_argument("output", metavar="OUT")
+    parser.add_argument("--format", help="the format to store it in")
+    parser.add_argument("--key", help="which array of a file that holds several")
+
+
+def _inspect(parser: Parser) -> None:
+    parser.add_argument("file", metavar="FILE[:FORMAT]")
+    parser.add_argument("--key", help="which array of a file that holds several")
+    _json(parser)
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+_count.__name__ = "count"  # argparse's message: invalid count value
+
+COMMANDS: dict[str, Command] = {
+    command.name: command
+    for command in (
+        Command("run", "Compile a program and run it on files.", _run,
+                "sparsecc.cli.programs:run"),
+        Command("compile", "Compile a program and print a stage of it.", _compile,
+                "sparsecc.cli.programs:compile"),
+        Command("explain", "Say which formats and which code a program gets, and why.", _explain,
+                "sparsecc.cli.programs:explain"),
+        Command("opt", "Run passes on MLIR text.", _opt, "sparsecc.cli.tools:opt"),
+        Command("convert", "Convert a file to another kind of file, or another format.", _convert,
+                "sparsecc.cli.tools:convert"),
+        Command("inspect", "Say what is in a file: pattern, density, bytes in each format.",
+                _inspect, "sparsecc.cli.tools:inspect"),
+        Command("formats", "List the formats and level types.", _json,
+                "sparsecc.cli.tables:formats"),
+        Command("targets", "List the targets.", _json, "sparsecc.cli.tables:targets"),
+        Command("passes", "List the passes.", _json, "sparsecc.cli.tables:passes"),
+        Command("strategies", "List the strategies of format selection.", _json,
+                "sparsecc.cli.tables:strategies"),
+    )
+}
+
+
+def find_command(name: str) -> Command:
+    """The command of a name. Raises UsageError."""
+    if name not in COMMANDS:
+        raise UsageError(f"there is no command {name!r}", place="sparsecc",
+                         help=did_you_mean(name, list(COMMANDS)))
+    return COMMANDS[name]
+
+
+def overview() -> str:
+    """The help text of the whole command line."""
+    lines = ["usage: sparsecc COMMAND …", "", "A compiler for sparse tensor programs.", ""]
+    lines += [f"  {command.name:11}{command.summary}" for command in COMMANDS.values()]
+    return "\n".join([*lines, "", "'sparsecc COMMAND --help' tells the options of a command."])

@@ -1,0 +1,225 @@
+"""The commands that compile a program: run, compile, explain."""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import Namespace
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from sparsecc.cli.commands import EMIT_GPU
+from sparsecc.cli.operands import (
+    check_format,
+    load,
+    numpy_dtype,
+    pairs,
+    parse_dtypes,
+    parse_operands,
+    parse_shapes,
+)
+from sparsecc.cli.output import note, result_json, result_text, show_json, show_text
+from sparsecc.diagnostics import FileError, UnsupportedError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from sparsecc.api import Kernel
+
+
+def run(options: Namespace) -> None:
+    """``sparsecc run``: the result to -o, or as text."""
+    if options.output is not None:
+        _check_output(Path(options.output))
+    kernel, operands = _kernel(options)
+    result = kernel(**operands)
+    from sparsecc.storage.ingest import asarray
+
+    if options.explain:
+        note(kernel.explain())
+    if options.print_source:
+        note(kernel.source)
+    if options.time:
+        _time(kernel, operands, options.time)
+    tensor = asarray(result)
+    name = _result_name(options.program)
+    if options.output is not None:
+        tensor.save(options.output)
+        if options.json:
+            show_json({"name": name, "file": options.output, "formats": kernel.formats,
+                       "times": kernel.times})
+    elif options.json:
+        show_json(result_json(name, tensor) | {"formats": kernel.formats, "times": kernel.times})
+    else:
+        print(result_text(name, tensor))
+
+
+def compile(options: Namespace) -> None:
+    """``sparsecc compile``: one stage of a kernel as text."""
+    if options.emit in EMIT_GPU:
+        raise UnsupportedError(f"--emit {options.emit} is for GPU targets, which this version does "
+                               "not compile for yet", place="sparsecc")
+    kernel, _ = _kernel(options)
+    if options.emit in ("llvm", "asm"):
+        text = kernel.asm(options.emit)
+    elif options.emit == "c":
+        text = kernel.source
+    else:
+        text = kernel.ir(options.emit)
+    show_text(text, options.output)
+
+
+def explain(options: Namespace) -> None:
+    """``sparsecc explain``: what was chosen, and why."""
+    kernel, _ = _kernel(options)
+    print(kernel.explain())
+
+
+# -- compiling ---------------------------------------------------------------------------------
+
+
+def _kernel(options: Namespace) -> tuple[Kernel, dict[str, Any]]:
+    """The kernel of a command line, and the operands that came with it."""
+    formats = pairs(options.format, "a format NAME=FORMAT")
+    for spelling in formats.values():
+        check_format(spelling)
+    dtypes = parse_dtypes(options.dtype)
+    if options.out_format is not None:
+        check_format(options.out_format)
+    named = parse_operands(options.operands)
+    program: str = options.program
+    if program == "-" or program.endswith(".mlir"):
+        return _mlir_kernel(options), load(named, formats, dtypes)
+    if "=" not in program:
+        raise UsageError(f"{program!r} is neither an expression nor the name of an .mlir file",
+                         place="sparsecc", help="write an assignment: 'y[i] = A[i,j] * x[j]'")
+    operands = load(named, formats, dtypes)
+    given = dict(operands)
+    if options.command == "run":
+        for option, names in (("--format", formats), ("--dtype", dtypes)):
+            for name in names:
+                if name and name not in operands:
+                    raise UsageError(f"{option} names {name!r}, which is no operand here",
+                                     place="sparsecc", help=did_you_mean(name, list(operands)))
+        _check_extents(program, operands, options.extent)
+    else:
+        given |= _specs(program, formats, dtypes, parse_shapes(options.shape), set(operands))
+    return _expression_kernel(options, given), operands
+
+
+def _expression_kernel(options: Namespace, given: dict[str, Any]) -> Kernel:
+    from inspect import signature
+
+    from sparsecc import api
+
+    taken = [name for name, parameter in signature(api.compile).parameters.items()
+             if parameter.kind is not parameter.VAR_KEYWORD and name in given]
+    if taken:
+        raise UsageError(f"an operand can't be called {taken[0]!r}", place="sparsecc",
+                         help="rename it: the name is an option's")
+    return api.compile(options.program, out=options.out_format, target=options.target, **given)
+
+
+def _mlir_kernel(options: Namespace) -> Kernel:
+    from sparsecc import api
+
+    ignored = [flag for flag, value in (("--format", options.format), ("--dtype", options.dtype),
+                                        ("--out-format", options.out_format)) if value]
+    if ignored:
+        raise UsageError(f"{ignored[0]} does not go with an .mlir file", place="sparsecc",
+                         help="its types say the formats")
+    source = options.program
+    if source == "-":
+        source = sys.stdin.read()
+    elif not Path(source).is_file():
+        raise FileError("there is no such file", place=source)
+    return api.compile_mlir(source, entry=options.entry, target=options.target)
+
+
+def _specs(
+    program: str, formats: dict[str, str], dtypes: dict[str, str],
+    shapes: dict[str, tuple[int | None, ...]], known: set[str],
+) -> dict[str, Any]:
+    """What --format, --dtype and --shape say of the operands that no file is given for."""
+    from sparsecc import api
+
+    ranks = operand_ranks(program)
+    for option, names in (("--format", formats), ("--dtype", dtypes), ("--shape", shapes)):
+        for name in names:
+            if name and name not in ranks:
+                raise UsageError(f"{option} names {name!r}, which the expression does not read",
+                                 place="sparsecc", help=f"it reads {', '.join(sorted(ranks))}")
+    specs: dict[str, Any] = {}
+    for name, rank in ranks.items():
+        if name in known:
+            continue
+        shape = shapes.get(name, (None,) * rank)
+        if len(shape) != rank:
+            raise UsageError(f"--shape gives {name!r} {len(shape)} extents, but it has {rank}",
+                             place="sparsecc")
+        format = str(check_format(formats[name], rank)) if name in formats else "dense"
+        specs[name] = api.Spec(shape, dtypes.get(name, dtypes.get("", numpy_dtype("f64"))), format)
+    return specs
+
+
+def operand_ranks(program: str) -> dict[str, int]:
+    """The operands that an expression reads, and how many indices each has."""
+    from sparsecc.frontends.ast import Access, Scalar, walk
+    from sparsecc.frontends.index_notation import parse
+
+    ranks: dict[str, int] = {}
+    written: set[str] = set()
+    for statement in parse(program).statements:
+        for node in walk(statement.expr):
+            if isinstance(node, Access | Scalar) and node.name not in written:
+                rank = len(node.indices) if isinstance(node, Access) else 0
+                ranks.setdefault(node.name, rank)
+        written.add(statement.target.name)
+    return ranks
+
+
+def _check_extents(program: str, operands: dict[str, Any], texts: list[str]) -> None:
+    """--extent: what the operands' shapes must say of an index."""
+    if not texts:
+        return
+    from sparsecc.frontends.ast import Access, walk
+    from sparsecc.frontends.index_notation import parse
+
+    extents = pairs(texts, "an extent INDEX=NUMBER")
+    for statement in parse(program).statements:
+        for node in walk(statement.expr):
+            shape = getattr(operands.get(getattr(node, "name", "")), "shape", ())
+            if not isinstance(node, Access) or len(shape) != len(node.indices):
+                continue
+            for index, found in zip(map(str, node.indices), shape, strict=True):
+                if extents.get(index, str(found)) != str(found):
+                    raise UsageError(f"index {index!r} is {found} in {node.name}, but the command "
+                                     f"line says {extents[index]}", place="sparsecc")
+
+
+# -- results -----------------------------------------------------------------------------------
+
+
+def _result_name(program: str) -> str:
+    match = re.match(r"\s*([A-Za-z]\w*)", program.rpartition(";")[2] or program)
+    return "result" if program.endswith(".mlir") or match is None else match[1].rstrip("_")
+
+
+def _check_output(path: Path) -> None:
+    """Refuse an output that can't be written before anything is computed."""
+    if not path.parent.is_dir():
+        raise FileError("there is no such folder", place=str(path.parent))
+    if path.is_dir():
+        raise FileError("this is a folder", place=str(path))
+
+
+def _time(kernel: Kernel, operands: dict[str, Any], count: int) -> None:
+    samples: list[float] = []
+    for _ in range(count):
+        start = perf_counter()
+        kernel(**operands)
+        samples.append((perf_counter() - start) * 1e3)
+    stages = ", ".join(f"{stage} {ms:.2f}" for stage, ms in kernel.times.items())
+    note(f"compile: {sum(kernel.times.values()):.2f} ms ({stages})")
+    note(f"run: {median(samples):.3f} ms median of {count}, {min(samples):.3f} at best")
+
