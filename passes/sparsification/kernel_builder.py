@@ -116,6 +116,9 @@ class KernelBuilder:
             if key in self.generic.attributes:
                 fn.attributes[key] = self.generic.attributes[key]
         fn.attributes["iteration.order"] = ArrayAttr([StringAttr(view.names[k]) for k in self.order])
+        fn.attributes["iteration.loops"] = ArrayAttr([StringAttr(name) for name in view.names])
+        accesses = [a.indices for a in [*view.inputs, view.out]]
+        fn.attributes["iteration.access"] = ArrayAttr([DenseArrayBase.from_list(i64, list(a)) for a in accesses])
         if self.covers_result():
             fn.attributes["iteration.covers"] = UnitAttr()
         if self.assembly in ("append", "workspace", "coordinates"):
@@ -171,7 +174,7 @@ class KernelBuilder:
         return self.add(arith.ConstantOp(IntegerAttr(1, i1)), "true")
 
     def extent(self, loop: int) -> SSAValue:
-        for value, access in zip([*self.tensors, self.out], [*self.view.inputs, self.view.out], strict=True):
+        for value, access in zip(self.tensors, self.view.inputs, strict=True):
             if loop in access.indices:
                 number = IntegerAttr.from_index_int_value(access.indices.index(loop))
                 return self.add(tensor.DimOp(value, self.add(arith.ConstantOp(number))), f"n{self.view.names[loop]}")

@@ -1,0 +1,8 @@
+"""The CPU's passes by stage, outer to inner. Names only: the conductor looks them up."""
+
+STAGES: dict[str, tuple[str, ...]] = {
+    "tensor": (),
+    "selected": ("select-formats", "schedule-loops"),
+    "iteration": ("sparsify",),
+    "loops": ("lower-iteration",),
+}

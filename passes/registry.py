@@ -1,0 +1,8 @@
+"""The passes that ship: name -> "module:Class". Outsiders add theirs by an entry point ``sparsecc.passes``."""
+
+PASSES: dict[str, str] = {
+    "select-formats": "sparsecc.passes.selection.select_formats:SelectFormats",
+    "schedule-loops": "sparsecc.passes.sparsification.schedule_loops:ScheduleLoops",
+    "sparsify": "sparsecc.passes.sparsification.sparsify:Sparsify",
+    "lower-iteration": "sparsecc.passes.sparsification.lower_iteration:LowerIteration",
+}

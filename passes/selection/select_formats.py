@@ -1,0 +1,191 @@
+"""select-formats: give every tensor type a format, and every format its widths.
+
+Before::
+
+    %C = linalg.generic … ins(%A, %B : …#CSR, …#CSR) outs(…) -> tensor<?x?xf64, #sparse_tensor.encoding<*>>
+
+After (the result of a product of two sparse matrices is stored by rows)::
+
+    %C = linalg.generic … -> tensor<?x?xf64, #CSR>
+
+The rules of the strategy ``inferred``: operands are taken as they come (an open one of rank 2 or more is CSR or
+compressed in every level). A result is dense if it is stored everywhere, if it has rank 0 or 1 and some
+operand is a matrix or dense, or if it is a matrix and some index of it is stored everywhere; trailing indices
+stored everywhere are dense levels. An intersection keeps the format of the operand it is stored with, a
+union the common one of its operands; anything else is CSR, or compressed in every level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func, linalg, tensor
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.ir import Attribute, SSAValue
+from xdsl.passes import ModulePass
+
+from sparsecc.diagnostics import PassError
+from sparsecc.dialects.sparse_tensor import EncodingAttr
+from sparsecc.formats import Ability, Format, dense_format
+from sparsecc.formats.format import LevelExpr
+from sparsecc.formats.level import Level
+from sparsecc.formats.levels.compressed import Compressed
+from sparsecc.formats.levels.dense import Dense
+from sparsecc.passes.sparsification.kernel_arguments import DEFAULT_WIDTH
+from sparsecc.passes.sparsification.merge_lattice import build
+from sparsecc.passes.sparsification.term import GenericView, Node, Structure
+
+
+class UnknownStrategy(PassError):
+    text = "select-formats has no strategy {name!r}"
+    help_text = "the strategy of this release is 'inferred'"
+
+
+@dataclass(frozen=True)
+class SelectFormats(ModulePass):
+    """Fill in open formats and widths."""
+
+    name = "select-formats"
+
+    strategy: str = "inferred"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if self.strategy != "inferred":
+            raise UnknownStrategy(name=self.strategy)
+        for fn in [f for f in op.walk() if isinstance(f, func.FuncOp)]:
+            for arg in fn.body.block.args:
+                self.choose(arg, None)
+            for inner in list(fn.walk()):
+                if isinstance(inner, linalg.GenericOp):
+                    self.choose_result(inner)
+                else:
+                    for result in inner.results:
+                        if not isinstance(inner, tensor.EmptyOp | linalg.FillOp):
+                            self.choose(result, None)
+            returned = fn.body.block.last_op
+            outputs: list[Attribute] = [v.type for v in returned.operands] if returned is not None else []
+            fn.function_type = FunctionType.from_lists([a.type for a in fn.body.block.args], outputs)
+
+    def choose_result(self, generic: linalg.GenericOp) -> None:
+        result = generic.results[0]
+        if is_open(result.type):
+            # Formats of inputs are known: definitions come before uses.
+            chosen = inferred_result(generic)
+            self.choose(result, chosen)
+        else:
+            self.choose(result, None)
+        init = generic.outputs[0]
+        if init.type != result.type and isinstance(init.owner, tensor.EmptyOp | linalg.FillOp):
+            retype_init(init, result.type)
+
+    def choose(self, value: SSAValue, fmt: Format | None) -> None:
+        type_ = value.type
+        if not isinstance(type_, TensorType) or not isinstance(type_.encoding, EncodingAttr):
+            return
+        fmt = fmt or type_.encoding.data or default_format(len(type_.shape.data))
+        if fmt.is_row_major:
+            set_type(value, TensorType(type_.element_type, type_.shape))
+            return
+        if not fmt.is_dense:
+            fmt = fmt.with_widths(fmt.pos_width or DEFAULT_WIDTH, fmt.crd_width or DEFAULT_WIDTH)
+        set_type(value, TensorType(type_.element_type, type_.shape, EncodingAttr(fmt)))
+
+
+def is_open(type_: Attribute) -> bool:
+    """Whether a type's format is still to be chosen."""
+    return isinstance(type_, TensorType) and isinstance(type_.encoding, EncodingAttr) and type_.encoding.data is None
+
+
+def set_type(value: SSAValue, type_: Attribute) -> None:
+    if value.type != type_:
+        value._type = type_  # pyright: ignore[reportPrivateUsage]  # xDSL retypes values no other way in place
+
+
+def retype_init(init: SSAValue, type_: Attribute) -> None:
+    """An allocation (and the fill above it) takes the type of the result that starts from it."""
+    owner = init.owner
+    set_type(init, type_)
+    if isinstance(owner, linalg.FillOp):
+        retype_init(owner.outputs[0], type_)
+
+
+def default_format(rank: int) -> Format:
+    """The format of an open operand."""
+    return dense_format(rank) if rank < 2 else sparse_format(rank)
+
+
+def sparse_format(rank: int, trailing_dense: int = 0) -> Format:
+    """CSR for matrices, compressed in every level otherwise; the last ``trailing_dense`` levels dense."""
+    lead = rank - trailing_dense
+    levels: tuple[Level, ...] = (Compressed(),) * lead + (Dense(),) * trailing_dense
+    if rank == 2 and not trailing_dense:
+        levels = (Dense(), Compressed())
+    return Format(rank, tuple(LevelExpr(d) for d in range(rank)), levels)
+
+
+def inferred_result(generic: linalg.GenericOp) -> Format:
+    """The format of a result whose format is open."""
+    view = GenericView.of(without_open_result(generic))
+    rank = len(view.out.indices)
+    everywhere = [stored_everywhere(view, loop) for loop in view.out.indices]
+    matrices = any(len(a.indices) >= 2 or a.format.is_dense and a.format.rank for a in view.inputs)
+    if all(everywhere) or (rank <= 1 and matrices) or (rank == 2 and any(everywhere)):
+        return dense_format(rank)
+    common = common_format(view.term, view)
+    if common is not None:
+        return common.with_widths(0, 0)
+    trailing = 0
+    while trailing < rank and everywhere[rank - 1 - trailing]:
+        trailing += 1
+    return sparse_format(rank, trailing)
+
+
+def without_open_result(generic: linalg.GenericOp) -> linalg.GenericOp:
+    """The generic with its result's format set aside (dense), so that it can be read."""
+    type_ = generic.results[0].type
+    assert isinstance(type_, TensorType)
+    dense = TensorType(type_.element_type, type_.shape)
+    set_type(generic.results[0], dense)
+    init = generic.outputs[0]
+    if is_open(init.type) and isinstance(init.owner, tensor.EmptyOp | linalg.FillOp):
+        retype_init(init, dense)
+    return generic
+
+
+def stored_everywhere(view: GenericView, loop: int) -> bool:
+    """Whether every coordinate of a loop is visited, whatever the operands store."""
+    walks = {
+        k: any(a.format.exprs[n].dim in _dims(a.indices, loop) and not level.can(Ability.FULL)
+               for n, level in enumerate(a.format.levels))
+        for k, a in enumerate(view.inputs)
+    }  # fmt: skip
+    dense = {k: a.format.is_dense for k, a in enumerate(view.inputs)}
+    lattice = build(view.term, walks, frozenset(), dense)
+    return lattice is not None and lattice.full
+
+
+def _dims(indices: tuple[int, ...], loop: int) -> set[int]:
+    return {d for d, k in enumerate(indices) if k == loop}
+
+
+def common_format(node: Node, view: GenericView) -> Format | None:
+    """The format of the operand(s) that a term is stored with, if they are accessed as the result is."""
+    match node.structure:
+        case Structure.LEAF:
+            access = view.inputs[node.operand]
+            sparse = not access.format.is_dense and access.indices == view.out.indices
+            return access.format if sparse else None
+        case Structure.KEEP:
+            return common_format(node.args[0], view)
+        case Structure.CONJUNCTION:
+            found = [common_format(a, view) for a in node.args]
+            return next((f for f in found if f is not None), None)
+        case Structure.QUOTIENT:
+            return common_format(node.args[0], view)
+        case Structure.DISJUNCTION:
+            a, b = (common_format(arg, view) for arg in node.args)
+            same = a is not None and b is not None and a.with_widths(0, 0) == b.with_widths(0, 0)
+            return a if same else None
+        case _:
+            return None

@@ -1,0 +1,94 @@
+"""What a backend hands to the runtime: machine code by name, and the plan that runs it. Plain data, no IR.
+
+A plan works on numbered tensors: the operands first, then what each step makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that a plan takes: extents (None: any), element type, and format as spelled by Format."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: str
+    format: str
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Tensor ``dest`` is ``source`` in another format; ``reason`` says who wants it."""
+
+    source: int
+    dest: int
+    format: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Tensor ``dest`` is what a kernel makes of ``inputs``.
+
+    ``access[k]`` is the loop of each dimension of input k, ``out`` of the result; ``roles`` say what each
+    argument word is. ``bound``: inputs whose stored entries together bound the result's (None: the kernel
+    ``<kernel>_count`` counts them first)."""
+
+    kernel: str
+    inputs: tuple[int, ...]
+    init: int | None
+    dest: int
+    assembly: str
+    pattern: int | None
+    covers: bool
+    bound: tuple[int, ...] | None
+    access: tuple[tuple[int, ...], ...]
+    out: tuple[int, ...]
+    loops: tuple[str, ...]
+    format: str
+    dtype: str
+    roles: tuple[str, ...]
+    count_roles: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps from operands to results (numbers of tensors)."""
+
+    operands: tuple[Operand, ...]
+    steps: tuple[Convert | Launch, ...]
+    results: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def kernels(self) -> list[str]:
+        """The functions that the steps call."""
+        found: list[str] = []
+        for step in self.steps:
+            if isinstance(step, Launch):
+                found.append(step.kernel)
+                if step.count_roles:
+                    found.append(f"{step.kernel}_count")
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        steps = [{"kind": type(s).__name__, **asdict(s)} for s in self.steps]
+        return {**asdict(self), "steps": steps}
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Plan:
+        kinds = {"Convert": Convert, "Launch": Launch}
+        steps = tuple(
+            kinds[s["kind"]](**{k: _tuples(v) for k, v in s.items() if k != "kind"}) for s in data["steps"]
+        )
+        operands = tuple(Operand(**{k: _tuples(v) for k, v in o.items()}) for o in data["operands"])
+        return Plan(operands, steps, _tuples(data["results"]), _tuples(data["names"]))
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists back as tuples."""
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

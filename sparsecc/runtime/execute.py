@@ -1,0 +1,274 @@
+"""Running a plan: pack argument words, size results, call the kernels.
+
+Memory of a launch: its inputs, its result, and the workspaces that ``explain`` names: for ``workspace`` one
+row of values, markers and coordinates; for ``coordinates`` the unsorted entries.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsecc.diagnostics import InternalError, LimitError, OperandError
+from sparsecc.formats import Ability, LevelArrays, known_name, parse_format
+from sparsecc.kernel import Convert, Launch, Plan
+from sparsecc.storage import limits
+from sparsecc.storage.convert import convert
+from sparsecc.storage.tensor import SparseTensor
+
+Array = npt.NDArray[Any]
+Function = Callable[[int], None]
+
+NUMPY = {
+    "f64": np.float64, "f32": np.float32, "c128": np.complex128, "c64": np.complex64, "bool": np.bool_,
+    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
+    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
+}  # fmt: skip
+WIDTHS: dict[int, type[np.integer[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.int32, 64: np.int64}
+
+
+class ExtentsDiffer(OperandError):
+    text = "index {index!r} has {first} coordinates in one operand and {second} in another"
+    help_text = "operands that share an index have the same extent in that dimension"
+
+
+class ResultTooLarge(LimitError):
+    text = "the result has {count} entries, more than {width}-bit positions can tell apart"
+    help_text = "ask for wider ones: out='{format}@i64/i64'"
+
+
+def address(array: Array) -> int:
+    """Where an array's elements are."""
+    return array.__array_interface__["data"][0]
+
+
+class Executor:
+    """A plan bound to its machine code; calling it maps operand tensors to result tensors."""
+
+    def __init__(self, plan: Plan, functions: Mapping[str, Function]) -> None:
+        self.plan = plan
+        self.steps = [
+            _Launcher(s, functions) if isinstance(s, Launch) else _Converter(s) for s in plan.steps
+        ]
+
+    def __call__(self, operands: Sequence[SparseTensor], out: Array | None = None) -> list[SparseTensor]:
+        tensors: list[SparseTensor] = list(operands)
+        last = self.plan.results[-1]
+        for step in self.steps:
+            target = out if step.step.dest == last else None
+            tensors.append(step(tensors, target))
+        return [tensors[n] for n in self.plan.results]
+
+
+class _Converter:
+    def __init__(self, step: Convert) -> None:
+        self.step = step
+        self.format = parse_format(step.format)
+
+    def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
+        return convert(tensors[self.step.source], self.format)
+
+
+class _Launcher:
+    def __init__(self, step: Launch, functions: Mapping[str, Function]) -> None:
+        self.step = step
+        self.format = parse_format(step.format, len(step.out))
+        self.dtype = np.dtype(NUMPY[step.dtype])
+        self.function = functions[step.kernel]
+        self.counter = functions.get(f"{step.kernel}_count")
+        self.readers = [_reader(role) for role in step.roles]
+        self.count_readers = [_reader(role) for role in step.count_roles]
+
+    def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
+        step = self.step
+        inputs = [tensors[n] for n in step.inputs]
+        extents = self.extents(inputs)
+        shape = tuple(extents[loop] for loop in step.out)
+        call = _Call(inputs, shape)
+        match step.assembly:
+            case "dense":
+                return self.dense(call, tensors, out)
+            case "pattern":
+                return self.pattern(call)
+            case _:
+                return self.assembled(call)
+
+    def extents(self, inputs: Sequence[SparseTensor]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for tensor, access in zip(inputs, self.step.access, strict=True):
+            for loop, extent in zip(access, tensor.shape, strict=True):
+                if found.setdefault(loop, extent) != extent:
+                    raise ExtentsDiffer(
+                        index=self.step.loops[loop], first=found[loop], second=extent, place=self.step.source
+                    )
+        return found
+
+    def run(self, call: _Call, counting: bool = False) -> None:
+        readers = self.count_readers if counting else self.readers
+        words = (ctypes.c_int64 * len(readers))(*[read(call) for read in readers])
+        function = self.counter if counting else self.function
+        assert function is not None
+        function(ctypes.addressof(words))
+
+    # -- results -------------------------------------------------------------------------------
+
+    def dense(self, call: _Call, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
+        size = limits.volume(self.format.level_sizes(call.shape))
+        limits.refuse_beyond(size, self.dtype.itemsize, limits.MAX_DENSE_BYTES, "result", call.shape)
+        if self.step.init is not None:
+            call.values = np.array(tensors[self.step.init].values, dtype=self.dtype, copy=True)
+        elif out is not None:
+            call.values = out.reshape(-1)
+            if not self.step.covers:
+                call.values.fill(0)
+        else:
+            call.values = np.empty(size, self.dtype) if self.step.covers else np.zeros(size, self.dtype)
+        self.run(call)
+        return SparseTensor(call.shape, self.format, (LevelArrays(),) * len(call.shape), call.values)
+
+    def pattern(self, call: _Call) -> SparseTensor:
+        assert self.step.pattern is not None
+        like = call.inputs[self.step.pattern]
+        call.values = np.zeros(len(like.values), self.dtype)
+        self.run(call)
+        return SparseTensor(call.shape, like.format, like.levels, call.values)
+
+    def assembled(self, call: _Call) -> SparseTensor:
+        step, fmt = self.step, self.format
+        sparse = [n for n, level in enumerate(fmt.levels) if not level.can(Ability.FULL)]
+        call.counters = np.zeros(max(1, len(sparse)), np.int64)
+        sizes = fmt.level_sizes(call.shape)
+        if step.assembly == "workspace":
+            extent = sizes[-1]
+            call.work = {
+                "values": np.empty(extent, self.dtype),
+                "marker": np.zeros(extent, np.int64),
+                "list": np.empty(extent + 1, np.int64),
+            }
+        if step.bound is None:
+            self.run(call, counting=True)
+            counts = [int(c) for c in call.counters]
+        else:
+            bound = sum(len(call.inputs[k].values) for k in step.bound)
+            counts = [bound] * len(call.counters)
+        if step.assembly == "workspace":
+            call.work["marker"].fill(0)
+        if step.assembly == "coordinates":
+            return self.unsorted(call, counts[0])
+        return self.appended(call, counts, sparse, sizes)
+
+    def unsorted(self, call: _Call, count: int) -> SparseTensor:
+        rank = len(call.shape)
+        coordinates = [np.empty(count, np.int64) for _ in range(rank)]
+        call.coordinates = dict(enumerate(coordinates))
+        call.values = np.empty(count, self.dtype)
+        self.run(call)
+        used = int(call.counters[0])
+        self.check_count(used, count)
+        ends = np.array([0, used], np.int64)
+        levels = tuple(
+            LevelArrays(ends if n == 0 else None, c[:used]) for n, c in enumerate(coordinates)
+        )
+        return SparseTensor(call.shape, self.format.with_widths(64, 64), levels, call.values[:used])
+
+    def check_count(self, used: int, room: int) -> None:
+        if used > room:
+            raise InternalError(f"kernel {self.step.kernel} stored {used} entries in room for {room}")
+
+    def appended(
+        self, call: _Call, counts: Sequence[int], sparse: Sequence[int], sizes: Sequence[int]
+    ) -> SparseTensor:
+        fmt = self.format
+        pos_type, crd_type = WIDTHS[fmt.pos_width or 32], WIDTHS[fmt.crd_width or 32]
+        if max(counts) > np.iinfo(pos_type).max:
+            raise ResultTooLarge(count=max(counts), width=fmt.pos_width, format=self.format_name())
+        for level in sparse:
+            if sizes[level] - 1 > np.iinfo(crd_type).max:
+                raise ResultTooLarge(count=sizes[level], width=fmt.crd_width, format=self.format_name())
+        parents = limits.volume(sizes[: sparse[0]])
+        prefix = parents
+        for n, level in enumerate(sparse):
+            call.positions[level] = np.zeros(parents + 1, pos_type)
+            call.coordinates[level] = np.empty(counts[n], crd_type)
+            parents = counts[n]
+        block = limits.volume(sizes[sparse[-1] + 1 :])
+        limits.refuse_beyond(counts[-1] * block, self.dtype.itemsize, limits.MAX_DENSE_BYTES, "result", call.shape)
+        make = np.empty if sparse[-1] == fmt.num_levels - 1 else np.zeros
+        call.values = make(counts[-1] * block, self.dtype)
+        self.run(call)
+        used = [int(c) for c in call.counters[: len(sparse)]]
+        levels = [LevelArrays()] * fmt.num_levels
+        above = prefix
+        for n, level in enumerate(sparse):
+            self.check_count(used[n], counts[n])
+            ends = call.positions[level][: above + 1]
+            if n == 0 and sparse[0] > 0:
+                # Rows that no loop visited end where the row before them ends.
+                np.maximum.accumulate(ends, out=ends)
+            levels[level] = LevelArrays(ends, _trimmed(call.coordinates[level], used[n]))
+            above = used[n]
+        return SparseTensor(call.shape, fmt, tuple(levels), _trimmed(call.values, used[-1] * block))
+
+    def format_name(self) -> str:
+        return known_name(self.format)
+
+
+def _trimmed(array: Array, count: int) -> Array:
+    """The first ``count`` elements; copied where the rest would waste more than they take."""
+    return array[:count] if 2 * count >= len(array) else array[:count].copy()
+
+
+class _Call:
+    """One launch: its inputs, and the buffers of its result and workspaces."""
+
+    __slots__ = ("coordinates", "counters", "inputs", "positions", "shape", "values", "work")
+
+    def __init__(self, inputs: Sequence[SparseTensor], shape: tuple[int, ...]) -> None:
+        self.inputs, self.shape = inputs, shape
+        self.values: Array
+        self.counters: npt.NDArray[np.int64]
+        self.positions: dict[int, Array] = {}
+        self.coordinates: dict[int, Array] = {}
+        self.work: dict[str, Array] = {}
+
+
+def _reader(role: str) -> Callable[[_Call], int]:
+    """What gives the argument word of a role."""
+    owner, _, what = role.partition(".")
+    if owner == "counters":
+        return lambda call: address(call.counters)
+    if owner == "work":
+        return lambda call: address(call.work[what])
+    digits = what.lstrip("abcdefghijklmnopqrstuvwxyz")
+    number = int(digits or 0)
+    what = what.removesuffix(digits)
+    if owner == "out":
+        return {
+            "values": lambda call: address(call.values),
+            "positions": lambda call: address(call.positions[number]),
+            "coordinates": lambda call: address(call.coordinates[number]),
+            "dim": lambda call: call.shape[number],
+        }[what]
+    k = int(owner[2:])
+
+    def positions(call: _Call) -> int:
+        array = call.inputs[k].levels[number].positions
+        assert array is not None
+        return address(array)
+
+    def coordinates(call: _Call) -> int:
+        array = call.inputs[k].levels[number].coordinates
+        assert array is not None
+        return address(array)
+
+    return {
+        "values": lambda call: address(call.inputs[k].values),
+        "positions": positions,
+        "coordinates": coordinates,
+        "dim": lambda call: call.inputs[k].shape[number],
+    }[what]
+
