@@ -42,8 +42,8 @@ def cpu_key() -> str:
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()} {llvmlite.__version__}"
 
 
-def compile_object(text: str) -> tuple[bytes, str, str]:
-    """Machine code (an object file), the optimised LLVM IR, and the assembly of LLVM IR text."""
+def compile_object(text: str) -> tuple[bytes, str]:
+    """Machine code (an object file) of LLVM IR text, and the text after optimisation."""
     machine = _machine()
     module = llvm.parse_assembly(text)
     module.verify()
@@ -53,7 +53,7 @@ def compile_object(text: str) -> tuple[bytes, str, str]:
     options.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
-    return machine.emit_object(module), str(module), ""
+    return machine.emit_object(module), str(module)
 
 
 def assembly(text: str) -> str:

@@ -54,6 +54,11 @@ def parse_module(text: str, name: str = "<input>") -> ModuleOp:
 
 def read_module(path: str | Path) -> ModuleOp:
     """The verified module in a file. Raises FileError, IRError."""
+    return parse_module(read_text(path), str(path))
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a program's file. Raises FileError."""
     name = str(path)
     try:
         with open(path, "rb") as file:
@@ -63,12 +68,11 @@ def read_module(path: str | Path) -> ModuleOp:
     if len(data) > MAX_TEXT:
         raise Unreadable(problem=f"a program of over {MAX_TEXT >> 20} MiB is not read", place=name)
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         problem = f"byte {error.start} is not UTF-8; this is no program text"
         raise Unreadable(problem=problem, place=f"{name}:{line}") from None
-    return parse_module(text, name)
 
 
 def _parse(text: str, name: str) -> ModuleOp:

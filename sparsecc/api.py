@@ -1,0 +1,144 @@
+"""The Python door: read, asarray, from_coords; compile, evaluate, einsum; Spec and SparseTensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsecc import driver
+from sparsecc.diagnostics import OperandError, SparseccError, UsageError
+from sparsecc.formats import Format, known_name, parse_format
+from sparsecc.runtime.compiled_kernel import NAMES, Kernel, actual_format
+from sparsecc.runtime.execute import ExtentsDiffer
+from sparsecc.storage.entries import from_coords
+from sparsecc.storage.files import read
+from sparsecc.storage.ingest import asarray
+from sparsecc.storage.tensor import SparseTensor
+
+__all__ = [
+    "Kernel", "SparseTensor", "Spec", "asarray", "compile", "compile_mlir", "einsum", "evaluate", "from_coords",
+    "read",
+]  # fmt: skip
+
+
+class UnknownDtype(OperandError):
+    text = "there is no element type {dtype!r}"
+    help_text = "known: f64 f32 i8 i16 i32 i64 u8 u16 u32 u64 bool c64 c128"
+
+
+class BadOut(UsageError):
+    text = "out= takes a format or an array, not {kind}"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An operand to compile for: extents (None: any), element type (``f64`` … or a NumPy dtype), format
+    (``*``: the compiler chooses; None: dense)."""
+
+    shape: tuple[int | None, ...]
+    dtype: Any = "f64"
+    format: str | Format | None = None
+
+    def operand(self) -> driver.OperandSpec:
+        name = self.dtype if self.dtype in NAMES.values() else _dtype_name(self.dtype)
+        if self.format == "*":
+            return driver.OperandSpec((None,) * len(self.shape), name, None)
+        rank = len(self.shape)
+        fmt = self.format or parse_format("dense", rank)
+        fmt = parse_format(fmt, rank) if isinstance(fmt, str) else fmt
+        if not fmt.is_dense:
+            fmt = fmt.with_widths(fmt.pos_width or 32, fmt.crd_width or 32)
+        return driver.OperandSpec((None,) * rank, name, str(fmt))
+
+
+def _dtype_name(dtype: Any) -> str:
+    try:
+        found = NAMES.get(np.dtype(dtype))
+    except TypeError:
+        found = None
+    if found is None:
+        raise UnknownDtype(dtype=str(dtype))
+    return found
+
+
+def _operand(given: Any) -> tuple[driver.OperandSpec, SparseTensor | None]:
+    if isinstance(given, Spec):
+        return given.operand(), None
+    tensor = given if isinstance(given, SparseTensor) else asarray(given)
+    spec = driver.OperandSpec((None,) * tensor.rank, NAMES[tensor.dtype], str(actual_format(tensor)))
+    return spec, tensor
+
+
+def _out_name(out: Any) -> str | None:
+    if out is None or isinstance(out, str):
+        return out
+    if isinstance(out, Format):
+        return str(out)
+    if isinstance(out, np.ndarray):
+        return "dense"
+    raise BadOut(kind=type(out).__name__)
+
+
+def compile(
+    expr: str, *, out: str | Format | None = None, target: str = "cpu", operands: Mapping[str, Any] | None = None,
+    **named: Any,
+) -> Kernel:  # fmt: skip
+    """Compile an expression for operands given as tensors, arrays or Specs.
+
+    ``operands`` holds those whose names are this function's keywords. ``out`` is the result's format
+    (None: inferred). Raises ExpressionError, FormatError, OperandError, UnsupportedError."""
+    return _compile("expression", expr, {**(operands or {}), **named}, out, target)[0]
+
+
+def _compile(
+    kind: str, text: str, given: Mapping[str, Any], out: Any, target: str
+) -> tuple[Kernel, dict[str, SparseTensor]]:
+    specs: list[tuple[str, driver.OperandSpec]] = []
+    tensors: dict[str, SparseTensor] = {}
+    for name, value in given.items():
+        spec, tensor = _operand(value)
+        specs.append((name, spec))
+        if tensor is not None:
+            tensors[name] = tensor
+    request = driver.Request(kind, text, tuple(specs), _out_name(out), target)
+    return driver.compile_request(request), tensors
+
+
+def evaluate(
+    expr: str, *, out: Any = None, target: str = "cpu", operands: Mapping[str, Any] | None = None, **named: Any
+) -> Any:
+    """Compile (with the caches) and run. ``out``: a format, or an array that takes a dense result.
+
+    Gives an ndarray if the result is dense, a NumPy scalar if it has rank 0, else a SparseTensor."""
+    given = {**(operands or {}), **named}
+    kernel, tensors = _compile("expression", expr, given, out, target)
+    try:
+        return kernel.call(tensors, out if isinstance(out, np.ndarray) else None)
+    except ExtentsDiffer:
+        # Said again with the places in the expression.
+        driver.check_extents(expr, [(n, t.shape, NAMES[t.dtype]) for n, t in tensors.items()])
+        raise
+
+
+def einsum(subscripts: str, *operands: Any, out: Any = None, target: str = "cpu") -> Any:
+    """``numpy.einsum`` for sparse and dense operands: explicit, implicit and ellipsis forms."""
+    given = {f"op{n}": operand for n, operand in enumerate(operands)}
+    kernel, tensors = _compile("einsum", subscripts, given, out, target)
+    return kernel.call(tensors, out if isinstance(out, np.ndarray) else None)
+
+
+def compile_mlir(program: str | Path, *, entry: str = "main", target: str = "cpu") -> Kernel:
+    """Compile function ``@entry`` of ``.mlir`` text, or of a file (a Path, or a string that ends in .mlir)."""
+    name = "<program>"
+    if isinstance(program, Path) or (program.endswith(".mlir") and "\n" not in program):
+        from sparsecc.frontends.mlir_text import read_text
+
+        name, program = str(program), read_text(program)
+    return driver.compile_request(driver.Request("mlir", program, target=target, entry=entry, name=name))
+
+
+_ = (Sequence, SparseccError, known_name)

@@ -1,0 +1,229 @@
+"""A compiled program that can be called with tensors, and asked what it is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sparsecc.diagnostics import OperandError, UsageError, did_you_mean
+from sparsecc.formats import Format, known_name, parse_format
+from sparsecc.kernel import Convert, Launch, Operand, Plan
+from sparsecc.runtime.execute import NUMPY, WIDTHS, Executor, Function
+from sparsecc.storage.convert import convert
+from sparsecc.storage.ingest import asarray
+from sparsecc.storage.tensor import SparseTensor
+
+
+class MissingOperand(OperandError):
+    text = "operand {name!r} is not given"
+    help_text = "the kernel takes {known}"
+
+
+class UnknownOperandName(OperandError):
+    text = "the kernel has no operand {name!r}"
+
+
+class WrongRank(OperandError):
+    text = "operand {name!r} has {found} dimensions, the kernel was compiled for {wanted}"
+
+
+class WrongDtype(OperandError):
+    text = "operand {name!r} is {found}, the kernel was compiled for {wanted}"
+    help_text = "convert the operand, or compile for {found}"
+
+
+class WrongExtent(OperandError):
+    text = "operand {name!r} has {found} coordinates in dimension {dim}, the kernel was compiled for {wanted}"
+
+
+class BadOutput(UsageError):
+    text = "out= can't take the result: {problem}"
+    help_text = "pass a C-contiguous {dtype} array of shape {shape}"
+
+
+class OperandConverted(UserWarning):
+    """An operand was not in the format that the kernel was compiled for, and was converted."""
+
+
+NAMES = {np.dtype(t): name for name, t in NUMPY.items()}
+
+
+def actual_format(tensor: SparseTensor) -> Format:
+    """A tensor's format with the widths that its arrays really have (the larger, where they differ)."""
+    pos = [a.positions.dtype.itemsize * 8 for a in tensor.levels if a.positions is not None]
+    crd = [a.coordinates.dtype.itemsize * 8 for a in tensor.levels if a.coordinates is not None]
+    return tensor.format.with_widths(max(pos, default=0), max(crd, default=0))
+
+
+def in_format(tensor: SparseTensor, wanted: Format) -> SparseTensor:
+    """The tensor in a format, widths included."""
+    fitting = convert(tensor, wanted)
+    for level in fitting.levels:
+        for role, array in level:
+            width = wanted.pos_width if role == "positions" else wanted.crd_width
+            assert array.dtype == WIDTHS[width], (role, array.dtype, width)
+    return fitting
+
+
+@dataclass
+class Kernel:
+    """Call it with operands by name; ``formats``, ``explain()``, ``ir()``, ``source``, ``asm()``, ``times`` tell
+    what it is."""
+
+    plan: Plan
+    functions: Mapping[str, Function]
+    texts: Callable[[str], str]
+    """The text of a stage: compiled again on demand, since most kernels are never looked at."""
+    times: dict[str, float] = field(default_factory=dict[str, float])
+    """Milliseconds of each step of the compilation (``cache``: it came from there)."""
+    code: Any = None
+    """Keeps the machine code in memory."""
+    notes: list[str] = field(default_factory=list[str])
+    """What calls have done beside running: conversions of operands."""
+
+    def __post_init__(self) -> None:
+        self.executor = Executor(self.plan, self.functions)
+        self.wanted = [parse_format(o.format, len(o.shape)) for o in self.plan.operands]
+
+    # -- calling -------------------------------------------------------------------------------
+
+    def __call__(self, *, out: Any = None, **operands: Any) -> Any:
+        """The result: an ndarray if it is dense, a NumPy scalar if it has rank 0, else a SparseTensor.
+
+        ``out``: an array that takes a dense result. Raises OperandError."""
+        return self.call(operands, out)
+
+    def call(self, operands: Mapping[str, Any], out: Any = None) -> Any:
+        """``__call__`` with the operands in a mapping (for names that are Python's)."""
+        tensors = self.bind(operands)
+        if out is not None:
+            self.check_output(out, tensors)
+        results = [self.finish(t, out) for t in self.executor(tensors, out)]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def bind(self, operands: Mapping[str, Any]) -> list[SparseTensor]:
+        names = [o.name for o in self.plan.operands]
+        for name in operands:
+            if name not in names:
+                raise UnknownOperandName(name=name, help=did_you_mean(name, names))
+        tensors: list[SparseTensor] = []
+        for operand, wanted in zip(self.plan.operands, self.wanted, strict=True):
+            if operand.name not in operands:
+                raise MissingOperand(name=operand.name, known=", ".join(names))
+            tensors.append(self.fit(operands[operand.name], operand, wanted))
+        return tensors
+
+    def fit(self, given: Any, operand: Operand, wanted: Format) -> SparseTensor:
+        tensor = given if isinstance(given, SparseTensor) else asarray(given)
+        if tensor.rank != len(operand.shape):
+            raise WrongRank(name=operand.name, found=tensor.rank, wanted=len(operand.shape))
+        if tensor.dtype != NUMPY[operand.dtype]:
+            if tensor.rank:
+                found = NAMES.get(tensor.dtype, str(tensor.dtype))
+                raise WrongDtype(name=operand.name, found=found, wanted=operand.dtype)
+            tensor = asarray(np.asarray(tensor.values[0]).astype(NUMPY[operand.dtype], casting="same_kind"))
+        for dim, (extent, known) in enumerate(zip(tensor.shape, operand.shape, strict=True)):
+            if known is not None and known != extent:
+                raise WrongExtent(name=operand.name, dim=dim, found=extent, wanted=known)
+        actual = actual_format(tensor)
+        if actual != wanted:
+            note = f"operand {operand.name}: {known_name(actual)} converted to {known_name(wanted)}"
+            if note not in self.notes:
+                self.notes.append(note)
+                warnings.warn(note, OperandConverted, stacklevel=5)
+            tensor = in_format(tensor, wanted)
+        return tensor
+
+    def check_output(self, out: Any, tensors: list[SparseTensor]) -> None:
+        last = next(s for s in reversed(self.plan.steps) if s.dest == self.plan.results[-1])
+        if not isinstance(last, Launch) or last.assembly != "dense" or last.init is not None:
+            raise BadOutput(problem="the result is not dense", dtype="", shape="", help="leave out= away")
+        extents: dict[int, int] = {}
+        for number, access in zip(last.inputs, last.access, strict=True):
+            if number < len(tensors):
+                extents.update(zip(access, tensors[number].shape, strict=True))
+        shape = tuple(extents.get(loop) for loop in last.out)
+        facts = {"dtype": last.dtype, "shape": shape}
+        if not isinstance(out, np.ndarray) or out.dtype != NUMPY[last.dtype]:
+            raise BadOutput(problem=f"it is no array of {last.dtype}", **facts)
+        if any(s is not None and s != n for s, n in zip(shape, out.shape, strict=False)) or out.ndim != len(shape):
+            raise BadOutput(problem=f"its shape is {out.shape}", **facts)
+        if not out.flags.c_contiguous or not out.flags.writeable:
+            raise BadOutput(problem="it is not contiguous and writable", **facts)
+        if any(np.may_share_memory(out, t.values) for t in tensors):
+            raise BadOutput(problem="it shares memory with an operand", **facts)
+
+    def finish(self, tensor: SparseTensor, out: Any) -> Any:
+        if not tensor.format.is_dense:
+            return tensor
+        if tensor.rank == 0:
+            return tensor.values[0] if out is None else out
+        if out is not None:
+            return out
+        return tensor.values.reshape(tensor.shape) if tensor.format.is_row_major else tensor.to_numpy()
+
+    # -- asking --------------------------------------------------------------------------------
+
+    @cached_property
+    def formats(self) -> dict[str, str]:
+        """The format of each operand and result, by name."""
+        found = {o.name: known_name(f) for o, f in zip(self.plan.operands, self.wanted, strict=True)}
+        for name, number in zip(self.plan.names, self.plan.results, strict=True):
+            step = next((s for s in self.plan.steps if s.dest == number), None)
+            if step is not None:
+                rank = len(step.out) if isinstance(step, Launch) else None
+                found[name] = known_name(parse_format(step.format, rank))
+        return found
+
+    def ir(self, stage: str = "tensor") -> str:
+        """The program at a stage: ``tensor``, ``selected``, ``iteration``, ``loops``."""
+        return self.texts(stage)
+
+    @property
+    def source(self) -> str:
+        """The kernel as C, for reading."""
+        return self.texts("c")
+
+    def asm(self, what: str = "asm") -> str:
+        """``llvm``: optimised LLVM IR; ``asm``: the machine's assembly."""
+        return self.texts(what if what == "asm" else "optimized")
+
+    def explain(self) -> str:
+        """What runs, in which order, in which formats, and why."""
+        lines = ["operands:"]
+        for operand, wanted in zip(self.plan.operands, self.wanted, strict=True):
+            lines.append(f"  {operand.name}: {operand.dtype}, {known_name(wanted)}")
+        names = {n: o.name for n, o in enumerate(self.plan.operands)}
+        names.update(zip(self.plan.results, self.plan.names, strict=True))
+        lines.append("steps:")
+        for step in self.plan.steps:
+            name = names.setdefault(step.dest, f"t{step.dest}")
+            if isinstance(step, Convert):
+                target = known_name(parse_format(step.format))
+                lines.append(f"  {name} = {names[step.source]} converted to {target}: {step.reason}")
+            else:
+                lines += self._launch_lines(step, name)
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def _launch_lines(self, step: Launch, name: str) -> list[str]:
+        fmt = known_name(parse_format(step.format, len(step.out)))
+        lines = [f"  {name} = {step.source}  (kernel {step.kernel}, result {fmt})"]
+        text = {
+            "dense": "stored directly" if step.covers else "added into zeros",
+            "pattern": f"shares the positions and coordinates of input {step.pattern}",
+            "append": "entries are appended in order",
+            "workspace": "rows are collected in a dense workspace of one row (values, marker, list), then appended",
+            "coordinates": "entries come unsorted into a coordinate buffer, to be sorted and combined",
+        }[step.assembly]
+        lines.append(f"    assembly: {text}")
+        if step.count_roles:
+            lines.append("    size: counted by a first run of the same loops")
+        elif step.bound is not None:
+            lines.append("    size: bounded by the stored entries of its inputs")
+        return lines

@@ -1,0 +1,92 @@
+"""Compiled kernels on disk: a request's key to its plan and machine code.
+
+An entry is one file: a line of JSON (the plan, times), then the object code. Keys hold everything that the
+code depends on: the request, the CPU and its features, the code generator's version, and this package's
+own files. ``SPARSECC_CACHE`` names the folder; empty switches the cache off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sparsecc.kernel import Plan
+
+_MAGIC = b"sparsecc kernel 1\n"
+
+
+def folder() -> Path | None:
+    """Where entries are, or None if the cache is off."""
+    named = os.environ.get("SPARSECC_CACHE")
+    if named is not None:
+        return Path(named) if named else None
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "sparsecc"
+
+
+@cache
+def package_fingerprint() -> str:
+    """Changes when a file of this package does."""
+    digest = hashlib.sha256()
+    root = Path(__file__).resolve().parent.parent
+    roots = [root, *(root / name for name in ("dialects", "passes", "backends"))]
+    seen: set[Path] = set()
+    for top in roots:
+        for directory, _, files in os.walk(top):
+            for name in sorted(files):
+                path = Path(directory, name).resolve()
+                if name.endswith((".py", ".lark")) and path not in seen:
+                    seen.add(path)
+                    status = path.stat()
+                    digest.update(f"{path} {status.st_mtime_ns} {status.st_size}\n".encode())
+    return digest.hexdigest()
+
+
+def key(request: Mapping[str, Any], machine: str) -> str:
+    """The name of a request's entry."""
+    text = json.dumps([request, machine, package_fingerprint()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(name: str) -> tuple[Plan, bytes] | None:
+    """An entry, or None if there is none that can be read (it is compiled anew then)."""
+    where = folder()
+    if where is None:
+        return None
+    try:
+        data = (where / f"{name}.kernel").read_bytes()
+    except OSError:
+        return None
+    if not data.startswith(_MAGIC):
+        return None
+    head, _, rest = data[len(_MAGIC) :].partition(b"\n")
+    try:
+        header = json.loads(head)
+        code = rest
+        if hashlib.sha256(code).hexdigest() != header["sha256"]:
+            return None
+        return Plan.from_json(header["plan"]), code
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def write(name: str, plan: Plan, code: bytes) -> None:
+    """Store an entry; a folder that can't be written is no error."""
+    where = folder()
+    if where is None:
+        return
+    header = {"plan": plan.to_json(), "sha256": hashlib.sha256(code).hexdigest()}
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=where)
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + json.dumps(header).encode() + b"\n" + code)
+        os.replace(temporary, where / f"{name}.kernel")
+    except OSError:
+        return
