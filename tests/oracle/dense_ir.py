@@ -179,7 +179,6 @@ def _scalar_op(op: Operation, env: Env) -> Any:
             raise NotImplementedError(op.name)
 
 
-
 def _unsigned(values: Array) -> Array:
     if values.dtype == np.bool_:
         return values
