@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from xdsl.dialects import arith, builtin, func, linalg, tensor
+from xdsl.dialects import arith, builtin, func, tensor
 from xdsl.dialects import complex as complex_dialect
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -87,9 +89,7 @@ def _zeros(kind: Attribute, dynamic: list[int]) -> Array:
 def _generic(op: linalg.GenericOp, env: Env) -> Array:
     maps = [_positions(attribute.data) for attribute in op.indexing_maps]
     reduced = tuple(
-        axis
-        for axis, kind in enumerate(op.iterator_types)
-        if kind == linalg.IteratorTypeAttr.reduction()
+        axis for axis, kind in enumerate(op.iterator_types) if kind == IteratorTypeAttr.reduction()
     )
     extents = [-1] * len(op.iterator_types)
     for operand, positions in zip(op.operands, maps, strict=True):
