@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import cycle, islice
+from typing import cast
 
 import numpy as np
 import pytest
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, NoneAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute
 
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.formats import Format, dense_format, parse_format
@@ -159,11 +161,11 @@ def generics(module: ModuleOp) -> list[linalg.GenericOp]:
     return [op for op in module.walk() if isinstance(op, linalg.GenericOp)]
 
 
-def result_type(module: ModuleOp) -> TensorType:
+def result_type(module: ModuleOp) -> TensorType[Attribute]:
     main = next(op for op in module.ops if isinstance(op, func.FuncOp))
     (kind,) = main.function_type.outputs.data
     assert isinstance(kind, TensorType)
-    return kind
+    return cast(TensorType[Attribute], kind)
 
 
 def test_each_access_is_one_input() -> None:
@@ -271,6 +273,6 @@ def test_several_statements() -> None:
         n: OperandType(a.shape, "f64" if n == "A" else "f32", dense_format(a.ndim))
         for n, a in arrays.items()
     }
-    got = run(build(text, **types), arrays)
+    got = run(build(text, None, **types), arrays)
     r, q, x, a = arrays["r"], arrays["q"], arrays["x"], arrays["A"]
     np.testing.assert_allclose(got, x + (r @ r) / (q @ a @ q) * q, rtol=1e-6)
