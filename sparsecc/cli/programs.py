@@ -14,7 +14,6 @@ from sparsecc.cli.commands import EMIT_GPU
 from sparsecc.cli.operands import (
     check_format,
     load,
-    numpy_dtype,
     pairs,
     parse_dtypes,
     parse_operands,
@@ -158,7 +157,7 @@ def _specs(
             raise UsageError(f"--shape gives {name!r} {len(shape)} extents, but it has {rank}",
                              place="sparsecc")
         format = str(check_format(formats[name], rank)) if name in formats else "dense"
-        specs[name] = api.Spec(shape, dtypes.get(name, dtypes.get("", numpy_dtype("f64"))), format)
+        specs[name] = api.Spec(shape, dtypes.get(name, dtypes.get("", "f64")), format)
     return specs
 
 

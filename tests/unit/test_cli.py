@@ -79,7 +79,7 @@ def test_bad_operands_are_wrong_usage(texts: list[str]) -> None:
 
 
 def test_dtypes_and_shapes() -> None:
-    assert parse_dtypes(["f32", "A=i32"]) == {"": "float32", "A": "int32"}
+    assert parse_dtypes(["float32", "A=i32"]) == {"": "f32", "A": "i32"}
     assert parse_dtypes([]) == {}
     assert parse_shapes(["A=10x?", "x=7"]) == {"A": (10, None), "x": (7,)}
     for wrong in (["f33"], ["f32", "f64"], ["A=f32", "A=f64"]):
