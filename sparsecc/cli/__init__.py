@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from sparsecc.cli.commands import COMMANDS, find_command, overview
@@ -24,7 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
     try:
-        status = _run([a for a in arguments if a != "--debug"])
+        with warnings.catch_warnings():
+            warnings.showwarning = _note_warning
+            status = _run([a for a in arguments if a != "--debug"])
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -43,6 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(message_of(error), file=sys.stderr)
         return WRONG_USAGE if isinstance(error, UsageError) else FAILED
+
+
+def _note_warning(message: Warning | str, *_place: object) -> None:
+    """What a library warns of (an operand that is converted), without the line of ours it names."""
+    print(f"note: {message}", file=sys.stderr)
 
 
 def _run(arguments: list[str]) -> int:

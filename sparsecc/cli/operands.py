@@ -24,8 +24,8 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?j?|[-+]?(inf|nan)")
 
 DTYPES: dict[str, str] = {
-    # how a command line spells a type: NumPy's name for it
-    "bool": "bool", "i1": "bool",
+    # a type's name: NumPy's name for it, which is accepted too
+    "bool": "bool",
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
     **{f"f{bits}": f"float{bits}" for bits in (32, 64)},
@@ -114,25 +114,24 @@ def check_format(text: str, rank: int | None = None) -> Format:
         raise UsageError(error.message, place="sparsecc", help=error.help) from None
 
 
-def numpy_dtype(text: str) -> str:
-    """NumPy's name of a type. Raises UsageError."""
-    if text in DTYPES.values():
-        return text
-    if text not in DTYPES:
-        raise UsageError(f"there is no type {text!r}", place="sparsecc",
-                         help=did_you_mean(text, list(DTYPES)))
-    return DTYPES[text]
+def check_dtype(text: str) -> str:
+    """The name of a type, from it or NumPy's. Raises UsageError."""
+    for name, numpy_name in DTYPES.items():
+        if text in (name, numpy_name):
+            return name
+    raise UsageError(f"there is no type {text!r}", place="sparsecc",
+                     help=did_you_mean(text, list(DTYPES)))
 
 
 def parse_dtypes(texts: Sequence[str]) -> dict[str, str]:
-    """``--dtype f32`` and ``--dtype A=f32``: NumPy's names by operand, ``""`` for all others."""
+    """``--dtype f32`` and ``--dtype A=f32``: types by operand, ``""`` stands for all others."""
     common = [text for text in texts if "=" not in text]
     if len(common) > 1:
         raise UsageError(f"--dtype is given twice: {common[0]!r} and {common[1]!r}",
                          place="sparsecc")
     named = pairs((text for text in texts if "=" in text), "a type NAME=DTYPE")
-    found = {name: numpy_dtype(dtype) for name, dtype in named.items()}
-    return found | ({"": numpy_dtype(common[0])} if common else {})
+    found = {name: check_dtype(dtype) for name, dtype in named.items()}
+    return found | ({"": check_dtype(common[0])} if common else {})
 
 
 def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int | None, ...]]:
@@ -157,14 +156,14 @@ def read_operand(path: Path, format: str | None, dtype: str | None = None,
     if not path.exists():
         raise _no_file(path)
     tensor = files.read(path, format=format, key=key)
-    if dtype is None or str(tensor.dtype) == dtype:
+    if dtype is None or str(tensor.dtype) == DTYPES[dtype]:
         return tensor
     import numpy as np
 
-    if not np.can_cast(tensor.dtype, dtype, casting="same_kind"):
-        raise UsageError(f"{path} holds {tensor.dtype}, which does not become {dtype}",
+    if not np.can_cast(tensor.dtype, DTYPES[dtype], casting="same_kind"):
+        raise UsageError(f"{path} holds {tensor.dtype}, which does not become {DTYPES[dtype]}",
                          place="sparsecc", help="leave --dtype out, or convert the file")
-    return replace(tensor, values=tensor.values.astype(dtype))
+    return replace(tensor, values=tensor.values.astype(DTYPES[dtype]))
 
 
 def load(operands: dict[str, Operand], formats: dict[str, str],

@@ -8,13 +8,12 @@ from argparse import Namespace
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sparsecc.cli.commands import EMIT_GPU
 from sparsecc.cli.operands import (
     check_format,
     load,
-    numpy_dtype,
     pairs,
     parse_dtypes,
     parse_operands,
@@ -33,25 +32,35 @@ def run(options: Namespace) -> None:
         _check_output(Path(options.output))
     kernel, operands = _kernel(options)
     result = kernel(**operands)
-    from sparsecc.storage.ingest import asarray
-
     if options.explain:
         note(kernel.explain())
     if options.print_source:
         note(kernel.source)
     if options.time:
         _time(kernel, operands, options.time)
-    tensor = asarray(result)
+    _give(result, options, {"formats": kernel.formats, "times": kernel.times})
+
+
+def _give(result: Any, options: Namespace, facts: dict[str, Any]) -> None:
+    """The result to -o, as JSON, or as text; an .mlir function may have several."""
+    from sparsecc.storage.ingest import asarray
+
+    results = cast("tuple[Any, ...]", result) if isinstance(result, tuple) else (result,)
     name = _result_name(options.program)
+    names = [name] if len(results) == 1 else [f"{name}{k}" for k in range(len(results))]
+    tensors = {name: asarray(value) for name, value in zip(names, results, strict=True)}
     if options.output is not None:
-        tensor.save(options.output)
+        if len(tensors) != 1:
+            raise UsageError(f"the program has {len(tensors)} results, -o writes one",
+                             place="sparsecc", help="leave -o out, or use --json")
+        tensors[name].save(options.output)
         if options.json:
-            show_json({"name": name, "file": options.output, "formats": kernel.formats,
-                       "times": kernel.times})
+            show_json({"results": [{"name": name, "file": options.output}]} | facts)
     elif options.json:
-        show_json(result_json(name, tensor) | {"formats": kernel.formats, "times": kernel.times})
+        show_json({"results": [result_json(n, tensor) for n, tensor in tensors.items()]} | facts)
     else:
-        print(result_text(name, tensor))
+        for n, tensor in tensors.items():
+            print(result_text(n, tensor))
 
 
 def compile(options: Namespace) -> None:
@@ -158,7 +167,7 @@ def _specs(
             raise UsageError(f"--shape gives {name!r} {len(shape)} extents, but it has {rank}",
                              place="sparsecc")
         format = str(check_format(formats[name], rank)) if name in formats else "dense"
-        specs[name] = api.Spec(shape, dtypes.get(name, dtypes.get("", numpy_dtype("f64"))), format)
+        specs[name] = api.Spec(shape, dtypes.get(name, dtypes.get("", "f64")), format)
     return specs
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from sparsecc.cli.operands import check_format, numpy_dtype
+from sparsecc.cli.operands import check_dtype, check_format
 from sparsecc.diagnostics import UsageError, did_you_mean
 
 FLAG = re.compile(r"-([a-z][a-z-]*)(?:=(.*))?", re.DOTALL)
@@ -41,7 +41,7 @@ def translate(arguments: Sequence[str]) -> tuple[str, list[str]]:
         if _known(name, ranks, "-t") == result:
             raise _mistake("the type of the result follows from its operands; leave "
                            f"-t={name}:{dtype} out")
-        ours += ["--dtype", f"{name}={numpy_dtype(TYPES.get(dtype, dtype))}"]
+        ours += ["--dtype", f"{name}={check_dtype(TYPES.get(dtype, dtype))}"]
     extents = _extents(named["d"], accesses)
     for name, path in named["o"].items():
         if _known(name, ranks, "-o") != result:

@@ -13,7 +13,7 @@ from sparsecc.diagnostics import Span
 
 FUNCTIONS = frozenset(
     "exp log log1p expm1 abs sqrt sin cos tan tanh sign floor ceil round conj real imag "
-    "minimum maximum where stored relu sigmoid".split()
+    "where stored relu sigmoid".split()
 )
 """Names that are called with values, ``exp(A[i,j])``."""
 
@@ -233,6 +233,18 @@ def walk(expr: Expr) -> Iterator[Expr]:
                 stack.append(operand)
             case _:
                 stack.extend(reversed(node.operands()))
+
+
+def names_read(expr: Expr) -> set[str]:
+    """The names of all accesses and scalars in an expression, also within computed indices."""
+    found: set[str] = set()
+    stack: list[Expr] = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Access | Scalar):
+            found.add(node.name)
+        stack.extend(node.operands())
+    return found
 
 
 def depth(expr: Expr) -> int:

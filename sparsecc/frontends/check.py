@@ -26,6 +26,7 @@ from sparsecc.frontends.ast import (
     Reduce,
     Scalar,
     Unary,
+    names_read,
     walk,
 )
 from sparsecc.frontends.mistakes import NotYet
@@ -99,7 +100,7 @@ def check_operands(scope: Scope) -> None:
             place = f"operand {name}"
             scope.errors.add(mistakes.BadOperandType(place=place, name=name, problem=problem))
     statements = scope.program.statements
-    read = {u.name for s in statements for u in walk(s.expr) if isinstance(u, Access | Scalar)}
+    read = {name for s in statements for name in names_read(s.expr)}
     targets: dict[str, Assign] = {}
     for statement in statements:
         name, span = target_of(statement)[0], statement.target.span
@@ -109,9 +110,10 @@ def check_operands(scope: Scope) -> None:
             note = Note("first assigned here", targets[name].target.span)
             scope.errors.add(mistakes.AssignedTwice(span=span, name=name, notes=[note]))
         targets.setdefault(name, statement)
+    last = target_of(statements[-1])[0]
     for statement in statements[:-1]:
         name = target_of(statement)[0]
-        if name not in read:
+        if name not in read and targets[name] is statement and name != last:
             scope.errors.add(mistakes.UnusedStatement(span=statement.target.span, name=name))
     for name in scope.operands:
         if name not in read and name not in targets:
@@ -157,6 +159,7 @@ def check_statement(scope: Scope, statement: Assign) -> dict[str, int | None] | 
             scope.errors.add(mistakes.TensorAndIndex(span=span, name=name))
     if isinstance(statement.target, Access):
         on_the_right = {i.name for a in _accesses(statement.expr) for i in _plain(a.indices)}
+        on_the_right |= names_read(statement.expr)  # in computed indices: said already
         for index in _plain(statement.target.indices):
             if index.name not in on_the_right:
                 scope.errors.add(mistakes.BroadcastTarget(span=index.span, index=index.name))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
@@ -28,6 +28,8 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
@@ -36,8 +38,8 @@ from sparsecc.frontends.resolve import OperandType, ResolvedProgram, Step
 from sparsecc.frontends.scalar_ops import ELEMENT, BodyBuilder
 from sparsecc.frontends.typed import Load, loads
 
-_PARALLEL = linalg.IteratorTypeAttr.parallel()
-_REDUCTION = linalg.IteratorTypeAttr.reduction()
+_PARALLEL = IteratorTypeAttr.parallel()
+_REDUCTION = IteratorTypeAttr.reduction()
 
 
 def build_module(resolved: ResolvedProgram) -> ModuleOp:

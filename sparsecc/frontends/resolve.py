@@ -94,6 +94,8 @@ def resolve(
                 span=target.span, name=result, found=out_format.rank, wanted=len(indices)
             )
         )
+    # In the order of the text; what has no place there comes last.
+    errors.errors.sort(key=lambda e: (e.span is None, e.span.start if e.span else 0))
     errors.raise_if_any()
     return ResolvedProgram(program, tuple(args), scope.types, tuple(steps), result)
 

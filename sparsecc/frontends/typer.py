@@ -37,16 +37,20 @@ class Typer:
             case Number(value):
                 return Const(value, "")
             case Scalar(name):
-                return Load(name, (), self.scope.types[name].dtype)
+                return self._load(name, ())
             case Access(name, indices):
-                names = tuple(i.name for i in indices if isinstance(i, Index))
-                return Load(name, names, self.scope.types[name].dtype)
+                return self._load(name, tuple(i.name for i in indices if isinstance(i, Index)))
             case Unary(_, operand):
                 return self.negate(self.value(operand), expr)
             case Binary(op, lhs, rhs):
                 return self.binary(op, self.value(lhs), self.value(rhs), expr)
             case _:
                 raise AssertionError(f"{expr} has passed the check of features")
+
+    def _load(self, name: str, indices: tuple[str, ...]) -> Value | None:
+        if name in self.scope.poisoned:
+            return None
+        return Load(name, indices, self.scope.types[name].dtype)
 
     def binary(self, op: str, lhs: Value | None, rhs: Value | None, at: Expr) -> Value | None:
         """``lhs op rhs`` in the type that NumPy computes it in."""

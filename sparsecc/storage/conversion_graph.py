@@ -29,6 +29,13 @@ def _same_order(src: Format, dst: Format) -> bool:
     return src.exprs == dst.exprs
 
 
+def _one_dense(src: Format, dst: Format) -> bool:
+    return src.is_dense or dst.is_dense
+
+
+DETOURS = ("dense across", "through entries")
+"""The conversions that a path through other formats may beat."""
+
 EDGES: tuple[Edge, ...] = (
     # Costs are of one thread, measured by benchmarks/conversions.py; only their ratios matter.
     Edge("relabel", "both store the same arrays", edges.is_relabelling, edges.relabel, 0.1),
@@ -55,20 +62,29 @@ EDGES: tuple[Edge, ...] = (
     Edge(
         "form blocks", "each entry is put in its place of its block, without sorting",
         lambda s, d: edges.is_rows(s) and s.dim_order == (0, 1) and edges.is_bsr(d),
-        edges.rows_to_bsr, 40.0,
+        edges.rows_to_bsr, 12.0,
     ),
     Edge(
-        "through dense", "one side is dense: its cells are walked in the order of the other",
-        lambda s, d: s.is_dense or d.is_dense,
-        edges.through_dense, 10.0, 5.0,
+        "dense in order", "one side is dense and walked in the order of the other",
+        lambda s, d: _one_dense(s, d) and edges.same_walk(s, d),
+        edges.through_dense, 10.0, 2.0,
+    ),
+    Edge(
+        "dense in blocks", "one side is dense and rearranged for the blocks of the other",
+        lambda s, d: _one_dense(s, d) and not (s.is_permutation and d.is_permutation),
+        edges.through_dense, 5.0, 5.0,
+    ),
+    Edge(
+        "dense across", "one side is dense and transposed for the order of the other",
+        _one_dense, edges.through_dense, 10.0, 10.0,
     ),
     Edge(
         "in order", "the entries already stand in the wanted order",
-        edges.same_walk, edges.in_order, 30.0,
+        lambda s, d: not _one_dense(s, d) and edges.same_walk(s, d), edges.in_order, 30.0,
     ),
     Edge(
         "through entries", "all entries are listed and sorted anew",
-        lambda s, d: not (s.is_dense or d.is_dense), edges.through_entries, 80.0,
+        lambda s, d: not _one_dense(s, d), edges.through_entries, 80.0,
     ),
 )  # fmt: skip
 
@@ -118,8 +134,8 @@ def conversion_path(
 @lru_cache(maxsize=1024)
 def _cheapest(src: Format, dst: Format, nnz: int, cells: int) -> tuple[Step, ...]:
     direct = _step(src, dst, nnz, cells)
-    if direct.edge is not EDGES[-1] or src.rank != 2:
-        return (direct,)  # a detour never beats a direct edge, so the graph need not be loaded
+    if direct.edge.name not in DETOURS or src.rank != 2:
+        return (direct,)  # the graph need not be loaded
     import networkx as nx
 
     library: Any = nx  # its stubs leave node types open

@@ -17,14 +17,11 @@ from sparsecc.formats.levels.compressed import Compressed
 from sparsecc.formats.levels.dense import Dense
 from sparsecc.formats.levels.singleton import Singleton
 from sparsecc.formats.names import bsr
-from sparsecc.storage import limits
+from sparsecc.storage import compiled, limits
+from sparsecc.storage.layout import AnyArray
 from sparsecc.storage.order import stable_argsort
 from sparsecc.storage.pack import gather_blocks, pack, pack_dense, pack_levels, unpack, with_widths
 from sparsecc.storage.tensor import SparseTensor
-
-USE_SCIPY = True
-"""Whether counting sorts may use SciPy's compiled ones; tests turn it off to run NumPy's."""
-
 
 # -- what a format is ------------------------------------------------------------------------------
 
@@ -73,7 +70,7 @@ def walk(fmt: Format) -> tuple[int, ...]:
 
 def same_walk(src: Format, dst: Format) -> bool:
     """Whether the entries of one format, as they stand, are sorted for the other."""
-    return bool(walk(src)) and walk(src) == walk(dst) and not src.is_dense and not dst.is_dense
+    return bool(walk(src)) and walk(src) == walk(dst)
 
 
 # -- the conversions -------------------------------------------------------------------------------
@@ -105,68 +102,78 @@ def coordinates_to_rows(tensor: SparseTensor, dst: Format, limit: int | None) ->
     return SparseTensor(tensor.shape, dst, _sized(dst, arrays), tensor.values)
 
 
-def _ends(rows: AnyInts, extent: int) -> Ints:
+def _ends(rows: AnyInts, extent: int) -> AnyInts:
     """Positions of sorted rows: where each row starts, and the end."""
-    if len(rows) > 8 * extent:
-        return np.searchsorted(rows, np.arange(extent + 1, dtype=rows.dtype)).astype(np.int64)
-    ends = np.zeros(extent + 1, dtype=np.int64)
+    dtype = limits.inferred_dtype(len(rows))
+    if len(rows) > 64 * extent:
+        return np.searchsorted(rows, np.arange(extent + 1, dtype=rows.dtype)).astype(dtype)
+    ends = np.zeros(extent + 1, dtype=dtype)
     np.cumsum(np.bincount(rows, minlength=extent), out=ends[1:])
     return ends
 
 
 def transpose_rows(tensor: SparseTensor, dst: Format, limit: int | None) -> SparseTensor:
     """Rows to columns or back, by a stable counting sort."""
-    level = tensor.levels[1]
-    assert level.positions is not None and level.coordinates is not None
+    rows = _arrays(tensor)
     outer, inner = tensor.level_sizes
-    limits.refuse_beyond(
-        inner, 8, limits.MAX_DENSE_BYTES if limit is None else limit, "the positions", tensor.shape
-    )
-    library = _scipy() if limits.volume(tensor.shape) else None
-    if library is not None:
-        coordinates, positions = _signed(level.coordinates), _signed(level.positions)
-        rows = library.csr_array((tensor.values, coordinates, positions), shape=(outer, inner))
-        columns = rows.tocsc()
-        arrays = [LevelArrays(), LevelArrays(columns.indptr, columns.indices)]
-        return SparseTensor(tensor.shape, dst, _sized(dst, arrays), columns.data)
-    counts = np.diff(level.positions)
-    order = stable_argsort(level.coordinates.astype(np.int64), inner)
-    rows = np.repeat(np.arange(outer, dtype=np.int64), counts)[order]
-    arrays = [LevelArrays(), LevelArrays(_ends(level.coordinates[order], inner), rows)]
-    return SparseTensor(tensor.shape, dst, with_widths(dst, arrays), tensor.values[order])
+    cap = limits.MAX_DENSE_BYTES if limit is None else limit
+    limits.refuse_beyond(inner, 8, cap, "the positions", tensor.shape)
+    made = compiled.transposed(rows, (outer, inner))
+    if made is None:
+        positions, coordinates, values = rows
+        order = stable_argsort(coordinates.astype(np.int64), inner)
+        numbers = np.repeat(np.arange(outer, dtype=np.int64), np.diff(positions))[order]
+        made = _ends(coordinates[order], inner), numbers, values[order]
+    return _rows(tensor.shape, dst, *made)
 
 
 def bsr_to_rows(tensor: SparseTensor, dst: Format, limit: int | None) -> SparseTensor:
-    """Block rows to rows: whole rows of blocks move, then zeros are dropped."""
-    level = tensor.levels[1]
-    assert level.positions is not None and level.coordinates is not None
-    _, _, high, wide = tensor.level_sizes
-    positions = level.positions.astype(np.int64)
-    counts = np.diff(positions)
-    start = np.repeat(positions[:-1], counts)
+    """Block rows to rows; zeros are dropped."""
+    positions, coordinates, values = _arrays(tensor)
+    outer, across, high, wide = tensor.level_sizes
+    blocks = positions, coordinates, values.reshape(-1, high, wide)
+    made = compiled.blocks_to_rows(blocks, (outer * high, across * wide))
+    starts, columns, values = _split_blocks(*blocks) if made is None else made
+    flat = np.flatnonzero(values != 0)
+    # Rows and columns beyond the shape, where a block hangs over the edge, hold zeros only.
+    ends = np.searchsorted(flat, starts[: tensor.shape[0] + 1]).astype(starts.dtype)
+    return _rows(tensor.shape, dst, ends, columns[flat], values[flat])
+
+
+def _split_blocks(positions: AnyInts, coordinates: AnyInts, blocks: AnyArray) -> compiled.Rows:
+    """``compiled.blocks_to_rows`` in NumPy: whole rows of blocks move."""
+    high, wide = blocks.shape[1:]
+    counts = np.diff(positions.astype(np.int64))
+    start = np.repeat(positions[:-1].astype(np.int64), counts)
     # Row i of block b of a block row with n blocks comes after the i rows of n blocks each.
     slot = np.arange(len(start)) + (high - 1) * start
-    slots = (slot[:, None] + np.arange(high) * np.repeat(counts, counts)[:, None]).reshape(-1)
-    values = np.empty((len(slots), wide), dtype=tensor.dtype)
-    values[slots] = tensor.values.reshape(-1, wide)
+    within: Ints = np.arange(high) * np.repeat(counts, counts)[:, None]
+    slots: Ints = (slot[:, None] + within).reshape(-1)
+    values = np.empty((len(slots), wide), dtype=blocks.dtype)
+    values[slots] = blocks.reshape(-1, wide)
     first = np.empty(len(slots), dtype=np.int64)
-    first[slots] = np.repeat(level.coordinates.astype(np.int64) * wide, high)
-    flat = np.flatnonzero(values.reshape(-1) != 0)
-    piece = flat // wide
-    coordinates = first[piece] + (flat - piece * wide)
-    pieces = np.zeros(len(counts) * high + 1, dtype=np.int64)
-    np.cumsum(np.repeat(counts, high), out=pieces[1:])
-    ends = np.searchsorted(flat, pieces[: tensor.shape[0] + 1] * wide)
-    arrays = [LevelArrays(), LevelArrays(ends.astype(np.int64), coordinates)]
-    return SparseTensor(tensor.shape, dst, with_widths(dst, arrays), values.reshape(-1)[flat])
+    first[slots] = np.repeat(coordinates.astype(np.int64) * wide, high)
+    starts = np.zeros(len(counts) * high + 1, dtype=np.int64)
+    np.cumsum(np.repeat(counts, high) * wide, out=starts[1:])
+    columns: Ints = first[:, None] + np.arange(wide)
+    return starts, columns.reshape(-1), values.reshape(-1)
 
 
 def rows_to_bsr(tensor: SparseTensor, dst: Format, limit: int | None) -> SparseTensor:
     """Rows to block rows: each entry goes to its place in its block, without sorting."""
+    positions, coordinates, values = _arrays(tensor)
+    outer, across, high, wide = sizes = dst.level_sizes(tensor.shape)
+    over = np.full(outer * high - tensor.shape[0], positions[-1], dtype=positions.dtype)
+    grown = np.concatenate((positions, over)) if len(over) else positions
+    made = compiled.rows_to_blocks(
+        (grown, coordinates, values), (outer * high, across * wide), (high, wide)
+    )
+    if made is not None:
+        return _rows(tensor.shape, dst, *made)
     (rows, columns), values = tensor.entries()
-    _, _, high, wide = sizes = dst.level_sizes(tensor.shape)
-    outer, across = rows // high, columns // wide
-    coords = [outer, across, rows - outer * high, columns - across * wide]
+    block_row, block_column = rows // high, columns // wide
+    inner = [rows - block_row * high, columns - block_column * wide]
+    coords = [block_row, block_column, *inner]
     gathered = gather_blocks(coords, values, sizes, 2)
     if gathered is None:
         return pack_levels(coords, values, tensor.shape, dst, max_dense_bytes=limit)
@@ -194,18 +201,20 @@ def through_entries(tensor: SparseTensor, dst: Format, limit: int | None) -> Spa
 # -- helpers ---------------------------------------------------------------------------------------
 
 
-def _scipy() -> Any:
-    if not USE_SCIPY:
-        return None
-    try:
-        from scipy import sparse
-    except ImportError:
-        return None
-    return sparse
+def _arrays(tensor: SparseTensor) -> compiled.Rows:
+    """Positions, coordinates and values of compressed rows."""
+    level = tensor.levels[1]
+    assert level.positions is not None and level.coordinates is not None
+    return level.positions, level.coordinates, tensor.values
 
 
-def _signed(array: AnyInts) -> AnyInts:
-    return array if array.dtype.name in ("int32", "int64") else array.astype(np.int64)
+def _rows(
+    shape: tuple[int, ...], dst: Format, positions: AnyInts, coordinates: AnyInts, values: AnyArray
+) -> SparseTensor:
+    """A tensor of compressed rows (or rows of blocks)."""
+    below = (LevelArrays(),) * (dst.num_levels - 2)
+    levels = (LevelArrays(), LevelArrays(positions, coordinates), *below)
+    return SparseTensor(shape, dst, _sized(dst, levels), values.reshape(-1))
 
 
 def _sized(dst: Format, arrays: Sequence[LevelArrays]) -> tuple[LevelArrays, ...]:

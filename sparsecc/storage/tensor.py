@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecc.diagnostics import LimitError, OperandError
-from sparsecc.formats import Format, LevelArrays, known_name
+from sparsecc.formats import Ability, Format, LevelArrays, known_name
 from sparsecc.formats.level import AnyInts
-from sparsecc.storage import limits
+from sparsecc.storage import compiled, limits
 from sparsecc.storage.layout import block_depth, dim_coordinates, from_level_array
 from sparsecc.storage.order import combine, linear_key, sort_and_combine, sorted_order, split_key
 from sparsecc.storage.validate import cheap_problems, level_problems
@@ -232,6 +232,10 @@ class SparseTensor:
                 shape=self.shape, dtype=self.dtype, bytes=needed, limit=max_dense_bytes
             )
         depth = block_depth(self.format)
+        if self.rank == 2 and depth == 2 and self.format.is_permutation and self._distinct:
+            made = self._compiled_dense()
+            if made is not None:
+                return made
         coords, valid = self.walk(depth)
         tail = limits.volume(sizes[depth:])
         dense = np.zeros((limits.volume(sizes[:depth]), tail), dtype=self.dtype)
@@ -242,13 +246,31 @@ class SparseTensor:
             self._scatter(dense, coords, blocks, sizes[:depth])
         return np.ascontiguousarray(from_level_array(dense.reshape(sizes), self.format, self.shape))
 
+    @property
+    def _distinct(self) -> bool:
+        """Whether the format promises that no entry is repeated."""
+        return self.format.ordered and self.format.levels[-1].unique
+
+    def _compiled_dense(self) -> AnyArray | None:
+        rows, columns = self.shape
+        _, inner = self.levels
+        if self.format.levels[0].can(Ability.FULL) and self.format.levels[1].name == "compressed":
+            assert inner.positions is not None and inner.coordinates is not None
+            arrays = inner.positions, inner.coordinates, self.values
+            if self.format.dim_order == (0, 1):
+                return compiled.rows_to_dense(arrays, (rows, columns))
+            turned = compiled.transposed(arrays, (columns, rows))
+            return None if turned is None else compiled.rows_to_dense(turned, (rows, columns))
+        coords, values = self.entries()
+        row, column = dim_coordinates(self.format, coords)
+        return compiled.entries_to_dense(row, column, values, (rows, columns))
+
     def _scatter(
         self, dense: AnyArray, coords: list[AnyInts], blocks: AnyArray, sizes: Sequence[int]
     ) -> None:
         key = linear_key(coords, sizes, len(blocks))
         assert key is not None, "a dense array of that many elements was just made"
-        unique = all(level.unique and level.ordered for level in self.format.levels)
-        if not unique and not (key[1:] > key[:-1]).all():
+        if not self._distinct and not (key[1:] > key[:-1]).all():
             order, first = sorted_order([key], [len(dense)], len(key))
             order = np.arange(len(key)) if order is None else order
             key, blocks = key[order], blocks[order]

@@ -1,4 +1,4 @@
-"""The acceptance list of this release: expressions by their stable numbers, with the formats to try first.
+"""The acceptance list of this release: expressions by stable numbers, and formats to try first.
 
 Tensors that are not named in ``formats`` are dense; the name of a result stands for the output.
 """

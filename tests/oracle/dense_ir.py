@@ -1,17 +1,20 @@
-"""Runs tensor-level modules densely on NumPy arrays: a check of the module builder, not of sparsity.
+"""Runs tensor-level modules densely on NumPy arrays: a check of the module builder.
 
-Every tensor is an array; missing entries are zeros. Bodies are run once, vectorised over the iteration
-space, with zero for the accumulator; reductions then sum over their axes.
+Every tensor is an array; missing entries are zeros, and do not annihilate. Bodies are run once,
+vectorised over the iteration space, with zero for the accumulator; reductions then sum over their
+axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
 import numpy as np
-from xdsl.dialects import arith, builtin, func, linalg, tensor
+from xdsl.dialects import arith, builtin, func, tensor
 from xdsl.dialects import complex as complex_dialect
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
@@ -47,11 +50,10 @@ def run(module: builtin.ModuleOp, operands: dict[str, Array]) -> Array:
     assert isinstance(names, builtin.ArrayAttr)
     block = main.body.block
     env: Env = {}
-    for name, argument in zip(names, block.args, strict=True):
+    for name, argument in zip(cast(Iterable[Attribute], names), block.args, strict=True):
         assert isinstance(name, builtin.StringAttr)
         array = operands[name.data]
-        assert isinstance(argument.type, builtin.TensorType)
-        assert numpy_type(argument.type.element_type) == array.dtype
+        assert numpy_type(_tensor(argument.type).element_type) == array.dtype
         env[argument] = array
     with np.errstate(all="ignore"):
         for op in block.ops:
@@ -77,8 +79,13 @@ def _tensor_op(op: Operation, env: Env) -> Any:
             return _scalar_op(op, env)
 
 
-def _zeros(kind: Attribute, dynamic: list[int]) -> Array:
+def _tensor(kind: Attribute) -> builtin.TensorType[Attribute]:
     assert isinstance(kind, builtin.TensorType)
+    return cast(builtin.TensorType[Attribute], kind)
+
+
+def _zeros(attribute: Attribute, dynamic: list[int]) -> Array:
+    kind = _tensor(attribute)
     sizes = iter(dynamic)
     shape = [next(sizes) if d == builtin.DYNAMIC_INDEX else d for d in kind.get_shape()]
     return np.zeros(shape, numpy_type(kind.element_type))
@@ -87,9 +94,7 @@ def _zeros(kind: Attribute, dynamic: list[int]) -> Array:
 def _generic(op: linalg.GenericOp, env: Env) -> Array:
     maps = [_positions(attribute.data) for attribute in op.indexing_maps]
     reduced = tuple(
-        axis
-        for axis, kind in enumerate(op.iterator_types)
-        if kind == linalg.IteratorTypeAttr.reduction()
+        axis for axis, kind in enumerate(op.iterator_types) if kind == IteratorTypeAttr.reduction()
     )
     extents = [-1] * len(op.iterator_types)
     for operand, positions in zip(op.operands, maps, strict=True):
@@ -172,12 +177,11 @@ def _scalar_op(op: Operation, env: Env) -> Any:
         case complex_dialect.CreateOp():
             return (args[0] + 1j * args[1]).astype(numpy_type(target))
         case complex_dialect.ReOp():
-            return args[0].real
+            return np.real(args[0])
         case complex_dialect.ImOp():
-            return args[0].imag
+            return np.imag(args[0])
         case _:
             raise NotImplementedError(op.name)
-
 
 
 def _unsigned(values: Array) -> Array:

@@ -1,8 +1,8 @@
 """The oracle: what an expression means, computed densely with NumPy.
 
-It shares nothing with the compiler but the syntax tree. Each node is a pair of arrays over the whole index
-space of its statement, one axis an index: values, and whether an entry is stored there. A missing entry is
-zero, and annihilates: missing * inf is missing. A stored zero follows IEEE.
+It shares nothing with the compiler but the syntax tree. Each node is a pair of arrays over the
+whole index space of its statement, one axis an index: values, and whether an entry is stored there.
+A missing entry is zero, and annihilates: missing * inf is missing. A stored zero follows IEEE.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sparsecc.frontends.index_notation import parse
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 Operand = tuple[Array, Mask | None]
-"""Values, zero where nothing is stored, and where something is; None: everywhere (a dense tensor)."""
+"""Values, and where something is stored (None: everywhere, a dense tensor)."""
 
 
 @dataclass
@@ -178,6 +178,6 @@ def _only(stored: Any, values: Any) -> Any:
     """The values where something is stored, zero elsewhere; constants stay weak."""
     if type(values) in (int, float, complex):
         return values
-    values = np.asarray(values)
-    kept = np.where(stored, values, values.dtype.type(0))
+    array: Array = np.asarray(values)
+    kept: Array = np.where(stored, array, array.dtype.type(0))
     return kept[()] if kept.ndim == 0 else kept

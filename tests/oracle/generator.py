@@ -1,7 +1,7 @@
 """A seeded generator of expressions in the supported language, with operands for them.
 
-``generate(seed)`` gives a :class:`Case`; the same seed gives the same case. Formats are for the caller to
-fill in (``replace(case, formats=…)``); ``make_operands`` then draws values and patterns.
+``generate(seed)`` gives a :class:`Case`; the same seed gives the same case. Formats are for the
+caller to fill in (``replace(case, formats=…)``); ``make_operands`` then draws values and patterns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATTERNS = ("random", "random", "sparse", "empty rows", "full rows", "full", "em
 
 @dataclass(frozen=True)
 class Case:
-    """An expression with operands to draw. ``formats`` names those that are chosen; others are open."""
+    """An expression with operands to draw; ``formats`` names those that are chosen."""
 
     text: str
     shapes: Mapping[str, tuple[int, ...]]
@@ -44,7 +44,7 @@ def generate(
 
 
 def make_operands(case: Case) -> dict[str, Operand]:
-    """Values and patterns of a case's operands; dense ones (by format, or scalars) have no pattern."""
+    """Values and patterns of a case's operands; dense ones and scalars have no pattern."""
     rng = np.random.default_rng(case.seed)
     made: dict[str, Operand] = {}
     for name, shape in case.shapes.items():
@@ -63,9 +63,9 @@ def random_values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) 
     if dtype == "bool":
         return rng.random(shape) < 0.7
     lo = 0 if dtypes.kind(dtype) == "u" else -4
-    values = rng.integers(lo, 5, shape).astype(numpy_type)
+    values: Array = rng.integers(lo, 5, shape)
     if dtypes.kind(dtype) == "c":
-        values = values + numpy_type.type(1j) * rng.integers(-4, 5, shape).astype(numpy_type)
+        values = values + 1j * rng.integers(-4, 5, shape)
     return np.asarray(values, numpy_type)
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_bad_operands_are_wrong_usage(texts: list[str]) -> None:
 
 
 def test_dtypes_and_shapes() -> None:
-    assert parse_dtypes(["f32", "A=i32"]) == {"": "float32", "A": "int32"}
+    assert parse_dtypes(["float32", "A=i32"]) == {"": "f32", "A": "i32"}
     assert parse_dtypes([]) == {}
     assert parse_shapes(["A=10x?", "x=7"]) == {"A": (10, None), "x": (7,)}
     for wrong in (["f33"], ["f32", "f64"], ["A=f32", "A=f64"]):
@@ -179,6 +180,17 @@ def test_errors_are_one_message(
 ) -> None:
     fault(error)
     assert fails(["targets"], capsys) == (status, text)
+
+
+def test_a_warning_is_a_note(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def warns(options: object) -> None:
+        warnings.warn("A was converted to CSR", stacklevel=1)
+
+    monkeypatch.setattr(tables, "targets", warns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        assert main(["targets"]) == 0
+    assert capsys.readouterr().err == "note: A was converted to CSR\n"
 
 
 def test_our_own_faults_say_so(fault: Fault, capsys: Capture) -> None:

@@ -80,10 +80,11 @@ def test_sparse_result_as_text(folder: Path, capsys: Capture) -> None:
 
 
 def test_scalars_and_json(folder: Path, capsys: Capture) -> None:
-    found = json.loads(output(capsys, "run", "s = a * A[i,j]", "A=A.mtx", "a=2.5", "--json"))
-    assert (found["name"], found["values"]) == ("s", 37.5)
-    assert set(found["formats"]) >= {"A"}
-    found = json.loads(output(capsys, "run", SPGEMM, "A=A.mtx", "--out-format", "CSR", "--json"))
+    facts = json.loads(output(capsys, "run", "s = a * A[i,j]", "A=A.mtx", "a=2.5", "--json"))
+    assert [(found["name"], found["values"]) for found in facts["results"]] == [("s", 37.5)]
+    assert set(facts["formats"]) >= {"A"}
+    facts = json.loads(output(capsys, "run", SPGEMM, "A=A.mtx", "--out-format", "CSR", "--json"))
+    found = facts["results"][0]
     dense = np.zeros((3, 3))
     dense[tuple(found["coordinates"])] = found["values"]
     assert np.array_equal(dense, MATRIX @ MATRIX)
