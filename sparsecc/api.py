@@ -15,7 +15,6 @@ from sparsecc.formats import Format, known_name, parse_format
 from sparsecc.runtime.compiled_kernel import NAMES, Kernel, actual_format
 from sparsecc.runtime.execute import ExtentsDiffer
 from sparsecc.storage.entries import from_coords
-from sparsecc.storage.files import read
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
 
@@ -53,6 +52,15 @@ class Spec:
         if not fmt.is_dense:
             fmt = fmt.with_widths(fmt.pos_width or 32, fmt.crd_width or 32)
         return driver.OperandSpec((None,) * rank, name, str(fmt))
+
+
+def read(path: str | Path, *, format: str | Format | None = None, key: str | None = None) -> SparseTensor:
+    """The tensor in a file, by its suffix: ``.mtx`` (``.gz``), ``.tns``, ``.npz``, ``.npy``.
+
+    ``key`` names the array of an archive. Raises FileError, which names the line or key."""
+    from sparsecc.storage import files
+
+    return files.read(path, format=format, key=key)
 
 
 def _dtype_name(dtype: Any) -> str:

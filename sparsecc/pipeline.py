@@ -12,7 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from sparsecc.diagnostics import PassError, SparseccError, did_you_mean
-from sparsecc.dialects.text import print_module
+from sparsecc.dialects.text.printer import print_module
 from sparsecc.frontends.mlir_text import parse_module, verify_module
 from sparsecc.plugins import pass_class
 

@@ -27,7 +27,7 @@ from xdsl.passes import ModulePass
 
 from sparsecc.diagnostics import PassError
 from sparsecc.dialects.sparse_tensor import EncodingAttr
-from sparsecc.formats import Ability, Format, dense_format
+from sparsecc.formats import Format, dense_format
 from sparsecc.formats.format import LevelExpr
 from sparsecc.formats.level import Level
 from sparsecc.formats.levels.compressed import Compressed
@@ -81,9 +81,12 @@ class SelectFormats(ModulePass):
 
     def choose(self, value: SSAValue, fmt: Format | None) -> None:
         type_ = value.type
-        if not isinstance(type_, TensorType) or not isinstance(type_.encoding, EncodingAttr):
+        if not isinstance(type_, TensorType):
             return
-        fmt = fmt or type_.encoding.data or default_format(len(type_.shape.data))
+        if fmt is None:
+            if not isinstance(type_.encoding, EncodingAttr):
+                return
+            fmt = type_.encoding.data or default_format(len(type_.shape.data))
         if fmt.is_row_major:
             set_type(value, TensorType(type_.element_type, type_.shape))
             return
@@ -154,19 +157,11 @@ def without_open_result(generic: linalg.GenericOp) -> linalg.GenericOp:
 
 
 def stored_everywhere(view: GenericView, loop: int) -> bool:
-    """Whether every coordinate of a loop is visited, whatever the operands store."""
-    walks = {
-        k: any(a.format.exprs[n].dim in _dims(a.indices, loop) and not level.can(Ability.FULL)
-               for n, level in enumerate(a.format.levels))
-        for k, a in enumerate(view.inputs)
-    }  # fmt: skip
+    """Whether every coordinate of a loop is stored, whatever the operands store."""
+    walks = {k: not a.format.is_dense and loop in a.indices for k, a in enumerate(view.inputs)}
     dense = {k: a.format.is_dense for k, a in enumerate(view.inputs)}
     lattice = build(view.term, walks, frozenset(), dense)
     return lattice is not None and lattice.full
-
-
-def _dims(indices: tuple[int, ...], loop: int) -> set[int]:
-    return {d for d, k in enumerate(indices) if k == loop}
 
 
 def common_format(node: Node, view: GenericView) -> Format | None:
