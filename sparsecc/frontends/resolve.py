@@ -128,7 +128,7 @@ def _sums(statement: Assign, typer: Typer) -> Value | None:
 def _share(value: Value) -> Value:
     """One sum over all terms, where they agree: ``sum(a) + sum(b) --> sum(a + b)``.
 
-    Terms of several types do not: a narrower one is a conversion of its sum, which may wrap first."""
+    Terms of several types do not agree: a narrower sum may wrap before it is converted."""
     terms = _terms(value)
     first = terms[0]
     if isinstance(value, Sum) or not isinstance(first, Sum):
