@@ -5,6 +5,7 @@ A scope knows the operands and the targets of the statements above the present o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -67,7 +68,7 @@ class Scope:
 
     def fresh(self) -> str:
         """A name for a temporary: t0, t1, … but for those that are taken."""
-        taken = {target_of(s)[0] for s in self.program.statements} | set(self.types)
+        taken = set(re.findall(r"\w+", str(self.program))) | set(self.types)
         while True:
             name = f"t{self.temporaries}"
             self.temporaries += 1
@@ -155,7 +156,7 @@ def check_statement(scope: Scope, statement: Assign) -> dict[str, int | None] | 
             assert isinstance(node, Access)
             _check_extents(scope, node, extents, uses)
     for name, span in indices.items():
-        if name in scope.types:
+        if name in scope.types or name == target_of(statement)[0]:
             scope.errors.add(mistakes.TensorAndIndex(span=span, name=name))
     if isinstance(statement.target, Access):
         on_the_right = {i.name for a in _accesses(statement.expr) for i in _plain(a.indices)}

@@ -37,12 +37,6 @@ def promote(a: str, b: str) -> str:
     return _BY_NUMPY[np.result_type(NUMPY[a], NUMPY[b])]
 
 
-def divide(a: str, b: str) -> str:
-    """The type of a true quotient: f64 for integers of any width, as ``np.true_divide`` has it."""
-    common = promote(a, b)
-    return common if is_inexact(common) else "f64"
-
-
 def promote_constant(name: str, value: Constant) -> str:
     """The type in which NumPy computes with a ``name`` and a Python constant."""
     if isinstance(value, complex):

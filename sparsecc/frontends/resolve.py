@@ -126,7 +126,9 @@ def _sums(statement: Assign, typer: Typer) -> Value | None:
 
 
 def _share(value: Value) -> Value:
-    """One sum over all terms, where they agree: ``sum(a) + sum(b) --> sum(a + b)``."""
+    """One sum over all terms, where they agree: ``sum(a) + sum(b) --> sum(a + b)``.
+
+    Terms of several types do not agree: a narrower sum may wrap before it is converted."""
     terms = _terms(value)
     first = terms[0]
     if isinstance(value, Sum) or not isinstance(first, Sum):
@@ -135,7 +137,7 @@ def _share(value: Value) -> Value:
     for term in terms:
         if not isinstance(term, Sum) or set(term.indices) != set(first.indices):
             return value
-        if term.dtype != first.dtype or set(index_order(term)) - set(term.indices) != free:
+        if set(index_order(term)) - set(term.indices) != free:
             return value
     return Sum(first.indices, _without_sums(value), value.dtype, first.source)
 

@@ -265,6 +265,16 @@ def test_plain_tables_are_aligned(capsys: Capture) -> None:
     assert capsys.readouterr().out == "a     b\nlong  x\ns     [y]\n"
 
 
+def test_tables_on_a_terminal_keep_brackets(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    table(("level", "spelling"), [("structured", "structured[2, 4]")])
+    out = capsys.readouterr().out
+    assert "structured[2, 4]" in out
+    assert len(out.splitlines()) == 5, "it is drawn with a frame"
+
+
 def test_text_files_are_written_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "kernel.c"
     write_text(path, "old")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +59,7 @@ BAD: list[tuple[str, type[SparseccError], int, str]] = [
     ("y[i,k] = A[i,j]", mistakes.BroadcastTarget, 5, "ones[k]"),
     ("y[i] = a ", mistakes.BroadcastTarget, 3, "ones[i]"),
     ("y[i] = A[i,x] * x[i]", mistakes.TensorAndIndex, 12, "rename the index"),
+    ("y[y] = x[y]", mistakes.TensorAndIndex, 3, "rename the index"),
     ("y[i] = A[i,j] * j", mistakes.IndexAsValue, 17, "np.arange"),
     ("y[i] = A[i,j] * i[j]", mistakes.TensorAndIndex, 17, "'i'"),
     ("y[i] = b[i]; y[i] = 2 * b[i]", mistakes.AssignedTwice, 14, "first assigned here"),
@@ -228,6 +230,13 @@ def test_temporaries_avoid_names() -> None:
     assert [s.name for s in resolved.steps] == ["t1", "y"]
 
 
+def test_temporaries_are_not_for_users() -> None:
+    with pytest.raises(mistakes.UnknownOperand, match="there is no operand 't0'"):
+        bind("u[i] = b[i] - A[i,j]; y[i] = u[i] + t0[i]")
+    resolved = bind("u[i] = b[i] - A[i,j]; y[t0] = u[t0]")
+    assert [s.name for s in resolved.steps] == ["t1", "u", "y"]
+
+
 def test_result_formats() -> None:
     def result(text: str) -> object:
         return bind(text).result_type.format
@@ -263,10 +272,8 @@ def test_promotion_is_numpys(left: str, right: str) -> None:
 @pytest.mark.parametrize("name", dtypes.NAMES)
 @pytest.mark.parametrize("constant", ["2", "2.5", "2j"])
 def test_constants_are_weak(name: str, constant: str) -> None:
-    array, number = np.ones(2, dtypes.NUMPY[name]), complex(constant)
-    python = (
-        int(constant) if constant == "2" else float(constant) if "j" not in constant else number
-    )
+    array: Any = np.ones(2, dtypes.NUMPY[name])
+    python: Any = {"2": 2, "2.5": 2.5, "2j": 2j}[constant]
     for text, expected in (
         (f"y[i] = {constant} * p[i]", (python * array).dtype),
         (f"y[i] = p[i] + {constant}", (array + python).dtype),
@@ -282,7 +289,7 @@ def test_constants_fold_before_they_meet_a_tensor() -> None:
 
 
 def test_constants_alone() -> None:
-    found = [bind(f"y = {text}", **{}).result_type.dtype for text in ("2", "2.5", "2j")]
+    found = [bind(f"y = {text}").result_type.dtype for text in ("2", "2.5", "2j")]
     assert found == ["i64", "f64", "c128"]
 
 
