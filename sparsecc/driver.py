@@ -56,6 +56,11 @@ def compile_request(request: Request) -> Kernel:
     return _compile(request)
 
 
+def forget() -> None:
+    """Drop the kernels that this process keeps."""
+    _compile.cache_clear()
+
+
 @lru_cache(maxsize=256)
 def _compile(request: Request) -> Kernel:
     if request.target != "cpu":
