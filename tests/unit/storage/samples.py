@@ -16,7 +16,8 @@ MATRIX_FORMATS = (
     "(i, j) -> (i : dense, j : loose_compressed)",
     "(i, j) -> (i : batch, j : compressed)",
     "(i, j) -> (j floordiv 2 : compressed, i : compressed, j mod 2 : dense)",
-    "(i, j) -> (i floordiv 2 : dense, j floordiv 2 : compressed, i mod 2 : compressed, j mod 2 : dense)",
+    "(i, j) -> (i floordiv 2 : dense, j floordiv 2 : compressed, "
+    "i mod 2 : compressed, j mod 2 : dense)",
 )
 MATRIX_SHAPES = ((0, 0), (0, 5), (5, 0), (1, 1), (1, 7), (7, 1), (7, 11), (4, 8))
 CUBE_FORMATS = (
@@ -29,7 +30,9 @@ QUAD_FORMATS = ("dense", "CSF(0,1,2,3)", "CSF(3,1,0,2)", "COO(4)", "dsds")
 ALL_DTYPES = DTYPES
 
 
-def sample(shape: tuple[int, ...], dtype: str = "float64", density: float = 0.4, seed: int = 0) -> Any:
+def sample(
+    shape: tuple[int, ...], dtype: str = "float64", density: float = 0.4, seed: int = 0
+) -> Any:
     """A dense array with small nonzero integers in places."""
     rng = np.random.default_rng([seed, *shape])
     values = rng.integers(1, 100, shape).astype(dtype)

@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse as sp
 from samples import MATRIX_FORMATS, sample
 
-from sparsecc.diagnostics import OperandError
-from sparsecc.diagnostics import FormatError, UnsupportedError
+from sparsecc.diagnostics import FormatError, OperandError, UnsupportedError
 from sparsecc.storage.ingest import asarray, from_coords
 
 library: Any = sp
@@ -107,7 +106,9 @@ def test_other_ranks_to_scipy() -> None:
 
 def test_numpy_is_shared_in_any_order_of_dimensions() -> None:
     for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
-        array = np.ascontiguousarray(sample((2, 3, 4)).transpose(order)).transpose(np.argsort(order))
+        array = np.ascontiguousarray(sample((2, 3, 4)).transpose(order)).transpose(
+            np.argsort(order)
+        )
         tensor = asarray(array)
         assert np.shares_memory(tensor.values, array)
         assert tensor.format.is_dense and tensor.format.dim_order == order

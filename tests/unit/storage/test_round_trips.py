@@ -1,4 +1,5 @@
-"""Every format holds what it was given: shapes with 0, 1 and primes, every dtype, narrow and wide indices."""
+"""Every format holds what it was given: shapes with 0, 1 and primes, every dtype, narrow and wide
+indices."""
 
 from __future__ import annotations
 
@@ -75,7 +76,9 @@ def test_two_of_four(shape: tuple[int, ...]) -> None:
     tensor = asarray(dense).to(fmt)
     assert_holds(tensor, dense)
     assert len(tensor.values) == 2 * int(np.prod(shape[:-1])) * -(-shape[-1] // 4)
-    assert_holds(from_coords(np.array(np.nonzero(dense)), dense[np.nonzero(dense)], shape, fmt), dense)
+    assert_holds(
+        from_coords(np.array(np.nonzero(dense)), dense[np.nonzero(dense)], shape, fmt), dense
+    )
 
 
 def test_structured_of_wide_groups_fills_the_lowest_unused() -> None:
