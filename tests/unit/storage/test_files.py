@@ -22,6 +22,7 @@ from sparsecc.storage.ingest import asarray, from_coords
 from sparsecc.storage.tensor import SparseTensor
 
 library: Any = sp
+files: Any = scipy.io
 MATRICES = Path(__file__).resolve().parents[4] / "shared" / "data" / "matrices"
 HEAD = "%%MatrixMarket matrix coordinate real general\n"
 
@@ -121,10 +122,10 @@ def test_real_matrices_equal_scipys(name: str) -> None:
         pytest.skip(f"the folder of real matrices is absent: {MATRICES}")
     ours = read(MATRICES / name).check()
     try:
-        theirs = scipy.io.mmread(MATRICES / name).toarray()
+        theirs = files.mmread(MATRICES / name).toarray()
     except ValueError:
         # SciPy refuses comments between entries; the same matrix in order is there too.
-        theirs = scipy.io.mmread(MATRICES / name.replace("_jumbled", "")).toarray()
+        theirs = files.mmread(MATRICES / name.replace("_jumbled", "")).toarray()
     assert np.array_equal(ours.to_numpy(), theirs, equal_nan=True)
 
 
@@ -162,11 +163,11 @@ def test_tns_extended_header_is_told_from_entries(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
 def test_scipys_npz_both_ways(kind: str, tmp_path: Path) -> None:
     matrix = getattr(library, f"{kind}_array")(sample((6, 9)))
-    sp.save_npz(tmp_path / "a.npz", matrix)
+    library.save_npz(tmp_path / "a.npz", matrix)
     tensor = read(tmp_path / "a.npz").check()
     assert np.array_equal(tensor.to_numpy(), matrix.toarray())
     write(tensor, tmp_path / "b.npz")
-    assert np.array_equal(sp.load_npz(tmp_path / "b.npz").toarray(), matrix.toarray())
+    assert np.array_equal(library.load_npz(tmp_path / "b.npz").toarray(), matrix.toarray())
 
 
 def test_plain_arrays_of_npz_and_npy(tmp_path: Path) -> None:
@@ -241,7 +242,7 @@ def test_fields_written(tmp_path: Path) -> None:
             .startswith(f"%%MatrixMarket matrix coordinate {field} ")
         )
     write(asarray(np.eye(2)), tmp_path / "a.mtx")
-    assert scipy.io.mmread(tmp_path / "a.mtx").tolist() == [[1, 0], [0, 1]]
+    assert files.mmread(tmp_path / "a.mtx").tolist() == [[1, 0], [0, 1]]
     write(asarray(np.eye(2)).to("CSR"), tmp_path / "b.mtx.gz")
     assert gzip.decompress((tmp_path / "b.mtx.gz").read_bytes()).endswith(b"2 2 1.0\n")
     assert BANNER.split()[0] in (tmp_path / "a.mtx").read_text()

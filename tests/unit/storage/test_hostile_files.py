@@ -6,7 +6,6 @@ from __future__ import annotations
 import gzip
 import io
 import struct
-import time
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -21,6 +20,7 @@ from sparsecc.diagnostics import FileError, SparseccError
 from sparsecc.storage.files import read, write
 from sparsecc.storage.ingest import asarray
 
+library: Any = sp
 HEAD = "%%MatrixMarket matrix coordinate real general\n"
 INTEGERS = "%%MatrixMarket matrix coordinate integer general\n"
 UNSIGNED = "%%MatrixMarket matrix coordinate unsigned-integer general\n"
@@ -59,16 +59,16 @@ MTX: dict[str, tuple[str, int | None, str]] = {
     "comment behind": (HEAD + "2 2 1\n1 1 1 % c\n", 3, "5 numbers"),
     "nul": (HEAD + "2 2 1\n1 1 \x00\n", 3, "2 numbers, not 3"),
     "integer fraction": (INTEGERS + "2 2 1\n1 1 1.5\n", 3, "'1.5' is not an integer"),
-    "integer overflow": (INTEGERS + "2 2 1\n1 1 9223372036854775808\n", 3, "unsigned-integer"),
+    "overflow": (INTEGERS + "2 2 1\n1 1 9223372036854775808\n", 3, "unsigned-integer"),
     "negative unsigned": (
         UNSIGNED + "2 2 1\n1 1 -1\n", 3, "'-1' is not"),
     "unsigned overflow": (
         UNSIGNED + "2 2 1\n1 1 18446744073709551616\n",
         3, "does not fit"),
-    "complex half": ("%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 1\n", 3, "not 4"),
+    "complex half": (HEAD.replace("real", "complex") + "2 2 1\n1 1 1\n", 3, "not 4"),
     "not square": (SYMMETRIC.format("symmetric") + "2 3 0\n", 2, "2 rows and 3 columns"),
     "above": (SYMMETRIC.format("symmetric") + "2 2 1\n1 2 1\n", 3, "(1, 2) of a symmetric"),
-    "on the diagonal": (SYMMETRIC.format("skew-symmetric") + "2 2 1\n1 1 1\n", 3, "(1, 1) of a skew"),
+    "on the diagonal": (SKEW.format("real") + "2 2 1\n1 1 1\n", 3, "(1, 1) of a skew"),
     "real hermitian": (SYMMETRIC.format("hermitian") + "2 2 0\n", 1, "hermitian matrix is complex"),
     "skew pattern": (SKEW.format("pattern") + "1 1 0\n", 1, "pattern"),
     "least negated": (
@@ -182,7 +182,8 @@ NPZ: dict[str, tuple[dict[str, Any], str]] = {
     "coo beyond": (csr_parts(format=b"coo", row=np.array([0, 9]), col=np.array([0, 1])), "entry 1"),
     "bsr blocks": (csr_parts(format=b"bsr", data=np.ones((2, 2, 2))), "don't tile"),
     "bsr empty blocks": (csr_parts(format=b"bsr", data=np.ones((2, 0, 2))), "don't tile"),
-    "dia offsets": (csr_parts(format=b"dia", offsets=np.array([0]), data=np.ones((2, 3))), "offsets"),
+    "dia offsets": (
+        csr_parts(format=b"dia", offsets=np.array([0]), data=np.ones((2, 3))), "offsets"),
     "two arrays": ({"a": np.eye(2), "b": np.eye(2)}, "key=; the file holds: a, b"),
     "objects": ({"a": np.array([{}, []], dtype=object)}, "Python objects"),
     "structs": ({"a": np.zeros(2, dtype=[("x", "f8")])}, "not supported"),
@@ -266,13 +267,15 @@ def test_mutated_files_read_or_are_refused(suffix: str, tmp_path: Path) -> None:
         seeds.append(path.read_bytes())
     if suffix == ".npz":
         for kind in ("dia", "bsr"):
-            sp.save_npz(path, sp.coo_array(sample((4, 6))).asformat(kind), compressed=False)
+            library.save_npz(path, library.coo_array(sample((4, 6))).asformat(kind))
             seeds.append(path.read_bytes())
     spice = (b"0", b"-1", b"9" * 20, b" ", b"\n", b"%", b"nan", b"\0", b"\xff", b"1e9", b"#")
-    refused, stop = 0, time.monotonic() + 1.0
-    while time.monotonic() < stop:
+    refused = 0
+    for _ in range(400):
         content = bytearray(seeds[rng.integers(len(seeds))])
-        for _ in range(rng.integers(1, 4)):
+        for _ in range(int(rng.integers(1, 4))):
+            if not content:
+                break
             at = int(rng.integers(len(content)))
             match int(rng.integers(4)):
                 case 0:

@@ -62,30 +62,30 @@ def test_unsorted_and_repeated_entries_whatever_the_flag_says(kind: str) -> None
 
 def test_unsorted_blocks_and_coordinates() -> None:
     data = np.arange(1.0, 9).reshape(2, 2, 2)
-    blocks = sp.bsr_array((data, np.array([1, 0]), np.array([0, 2])), shape=(2, 4))
+    blocks = library.bsr_array((data, np.array([1, 0]), np.array([0, 2])), shape=(2, 4))
     assert np.array_equal(asarray(blocks).check().to_numpy(), [[5, 6, 1, 2], [7, 8, 3, 4]])
-    entries = sp.coo_array((np.array([1, 2, 4]), ([1, 0, 1], [0, 1, 0])), shape=(2, 2))
+    entries = library.coo_array((np.array([1, 2, 4]), ([1, 0, 1], [0, 1, 0])), shape=(2, 2))
     assert np.array_equal(asarray(entries).check().to_numpy(), [[0, 2], [5, 0]])
     arrays = (np.array([True, True, True, False, True]), [1, 0, 0, 1, 1], [0, 2, 5])
-    assert asarray(sp.csr_array(arrays, shape=(2, 2))).to_numpy().tolist() == [[1, 1], [1, 1]]
+    assert asarray(library.csr_array(arrays, shape=(2, 2))).to_numpy().tolist() == [[1, 1], [1, 1]]
 
 
 def test_scipy_out_of_range_is_refused_with_the_entry() -> None:
-    matrix = sp.csr_array(np.eye(3))
+    matrix = library.csr_array(np.eye(3))
     matrix.indices[1] = 7
     with pytest.raises(OperandError, match="coordinate 7 at entry 1"):
         asarray(matrix)
     matrix.indices[1] = -1
     with pytest.raises(OperandError, match="coordinate -1 at entry 1"):
         asarray(matrix)
-    entries = sp.coo_array(np.eye(3))
+    entries = library.coo_array(np.eye(3))
     entries.coords[1][2] = 9
     with pytest.raises(OperandError, match=r"entry 2 has coordinate 9 in dimension 1"):
         asarray(entries)
 
 
 def test_spare_room_of_scipy_is_no_entry() -> None:
-    matrix = sp.csr_array(np.eye(2))
+    matrix = library.csr_array(np.eye(2))
     matrix.indices, matrix.data = np.append(matrix.indices, 1), np.append(matrix.data, 5.0)
     assert np.array_equal(asarray(matrix).check().to_numpy(), np.eye(2))
 
@@ -175,7 +175,7 @@ def test_out_of_range_is_an_index_error_and_scalars_spread() -> None:
 
 
 def test_int64_indices_of_scipy_are_kept() -> None:
-    matrix = sp.coo_array((np.ones(2), (np.array([0, 2]), np.array([1, 3_000_000_000]))))
+    matrix = library.coo_array((np.ones(2), (np.array([0, 2]), np.array([1, 3_000_000_000]))))
     tensor = asarray(matrix).check()
     assert tensor.shape == (3, 3_000_000_001)
     assert np.shares_memory(tensor.levels[1].coordinates, matrix.coords[1])
