@@ -119,7 +119,7 @@ class TextTable:
             ahead, behind = self.buffer, self.buffer
             if indices:
                 mask = self._value_bytes(indices, width)
-                ahead, behind = np.where(mask, BLANK, ahead), np.where(mask, behind, BLANK)
+                ahead, behind = (ahead & ~mask) | (BLANK & mask), (behind & mask) | (BLANK & ~mask)
                 table = self._parse(ahead, np.int64, rows * indices, indices, kind)
                 table = table.reshape(rows, indices)
                 coords = [np.ascontiguousarray(table[:, d]) for d in range(indices)]
@@ -130,11 +130,12 @@ class TextTable:
         return coords, values
 
     def _value_bytes(self, indices: int, width: int) -> Any:
-        """A mask of the text: from the first value of each row to the next row."""
+        """A mask of the text, 255 from the first value of each row to the next row, else 0."""
         first, second = self.starts[0::width], self.starts[indices::width]
         edges = np.empty(2 * len(first) + 2, dtype=np.int64)
         edges[0], edges[1:-1:2], edges[2:-1:2], edges[-1] = 0, first, second, len(self.body)
-        flags = np.concatenate(([False], np.tile(np.array([False, True]), len(first))))
+        flags = np.zeros(2 * len(first) + 1, dtype=np.uint8)
+        flags[2::2] = 255
         return np.repeat(flags, np.diff(edges))
 
     def _parse(self, text: Any, dtype: Any, count: int, indices: int, kind: str) -> AnyArray:
