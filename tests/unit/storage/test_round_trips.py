@@ -194,6 +194,13 @@ def test_arrays_that_follow_from_the_shape_are_limited() -> None:
         asarray(np.ones((4, 4))).to("CSR").to_numpy(max_dense_bytes=100)
 
 
+def test_rows_that_would_be_padding_only_are_refused() -> None:
+    columns = np.arange(20_000)
+    one_full_row = from_coords([np.zeros_like(columns), columns], 1.0, (20_000, 20_000))
+    with pytest.raises(LimitError, match="20000 rows of 20000 slots each for 20000 entries"):
+        one_full_row.to("ELL")
+
+
 # -- checks ----------------------------------------------------------------------------------------
 
 
