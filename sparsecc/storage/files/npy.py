@@ -3,6 +3,7 @@ is unpickled."""
 
 from __future__ import annotations
 
+import warnings
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -29,9 +30,11 @@ def parse_npy(content: bytes, place: str, key: str) -> AnyArray:
     stream = BytesIO(content)
     library: Any = np.lib.format
     try:
-        version = library.read_magic(stream)
-        read = library.read_array_header_1_0 if version == (1, 0) else library.read_array_header_2_0
-        shape, fortran, dtype = read(stream, max_header_size=MAX_HEADER)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers by Python 2
+            first = library.read_magic(stream) == (1, 0)
+            read = library.read_array_header_1_0 if first else library.read_array_header_2_0
+            shape, fortran, dtype = read(stream, max_header_size=MAX_HEADER)
     except Exception as error:  # the header is a Python literal: whatever is wrong with it
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DamagedFile(reason=f"array {key!r}: {reason}", place=place) from None
@@ -40,7 +43,8 @@ def parse_npy(content: bytes, place: str, key: str) -> AnyArray:
         raise BadArray(key=key, problem="it holds Python objects", place=place, help=help)
     there = len(content) - stream.tell()
     if any(extent < 0 for extent in shape) or prod(shape) * dtype.itemsize != there:
-        problem = f"shape {shape} of {dtype} needs {prod(shape) * dtype.itemsize} bytes, {there} are there"
+        needed = prod(shape) * dtype.itemsize
+        problem = f"shape {shape} of {dtype} needs {needed} bytes, {there} are there"
         raise BadArray(key=key, problem=problem, place=place)
     if not dtype.itemsize:
         raise BadArray(key=key, problem=f"its dtype {dtype} has no size", place=place)

@@ -20,6 +20,7 @@ REAL = re.compile(
     rb"[+-]?([0-9]+\.?[0-9]*(e[+-]?[0-9]+)?|\.[0-9]+(e[+-]?[0-9]+)?|inf(inity)?|nan(\([^)]*\))?)",
     re.IGNORECASE,
 )
+BLANK = np.uint8(32)
 KINDS: dict[str, tuple[type[np.generic], int, re.Pattern[bytes], str]] = {
     # field: (dtype, numbers of an entry, what a number looks like, what it is called)
     "real": (np.float64, 1, REAL, "number"),
@@ -47,8 +48,10 @@ class TextTable:
         ink = self.buffer > 32
         ink[1:] &= ~ink[:-1].copy()
         self.starts = np.flatnonzero(ink)
-        breaks = np.cumsum(self.buffer == 10, dtype=np.int32 if len(body) < 2**31 else np.int64)
-        self.line_of = breaks[self.starts]
+        breaks = np.flatnonzero(self.buffer == 10)
+        before = np.searchsorted(self.starts, breaks)  # tokens before the end of each line
+        counts = np.diff(before, prepend=0, append=len(self.starts))
+        self.line_of = np.repeat(np.arange(len(breaks) + 1), counts)
 
     @property
     def tokens(self) -> int:
@@ -116,7 +119,7 @@ class TextTable:
             ahead, behind = self.buffer, self.buffer
             if indices:
                 mask = self._value_bytes(indices, width)
-                ahead, behind = np.where(mask, 32, ahead), np.where(mask, behind, 32)
+                ahead, behind = (ahead & ~mask) | (BLANK & mask), (behind & mask) | (BLANK & ~mask)
                 table = self._parse(ahead, np.int64, rows * indices, indices, kind)
                 table = table.reshape(rows, indices)
                 coords = [np.ascontiguousarray(table[:, d]) for d in range(indices)]
@@ -127,11 +130,12 @@ class TextTable:
         return coords, values
 
     def _value_bytes(self, indices: int, width: int) -> Any:
-        """A mask of the text: from the first value of each row to the next row."""
+        """A mask of the text, 255 from the first value of each row to the next row, else 0."""
         first, second = self.starts[0::width], self.starts[indices::width]
         edges = np.empty(2 * len(first) + 2, dtype=np.int64)
         edges[0], edges[1:-1:2], edges[2:-1:2], edges[-1] = 0, first, second, len(self.body)
-        flags = np.concatenate(([False], np.tile(np.array([False, True]), len(first))))
+        flags = np.zeros(2 * len(first) + 1, dtype=np.uint8)
+        flags[2::2] = 255
         return np.repeat(flags, np.diff(edges))
 
     def _parse(self, text: Any, dtype: Any, count: int, indices: int, kind: str) -> AnyArray:
@@ -139,7 +143,7 @@ class TextTable:
             # A text that is not all numbers is a warning or an error by NumPy's version.
             warnings.simplefilter("error")
             try:
-                parsed = np.fromstring(text.astype(np.uint8).tobytes(), dtype=dtype, sep=" ")
+                parsed = np.fromstring(text.tobytes(), dtype=dtype, sep=" ")
             except (ValueError, DeprecationWarning):
                 parsed = None
         if parsed is None or len(parsed) != count:

@@ -108,9 +108,9 @@ def _extended(table: TextTable) -> bool:
         return False
     if not all(INTEGER.fullmatch(t) and t.isdigit() and len(t) <= 20 for t in _row(table, 2, rank)):
         return False
-    if len(widths) == 2:
-        return rank != 2 or int(count_token) == 0
-    return widths[2] == rank + 1
+    if rank != 2:
+        return True  # lines of different lengths can't both be entries
+    return int(count_token) == 0 if len(widths) == 2 else widths[2] == 3
 
 
 def _row(table: TextTable, start: int, width: int) -> list[bytes]:
