@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from samples import sample
+from storage_samples import sample
 
 from sparsecc.diagnostics import FileError, SparseccError
 from sparsecc.storage.files import read, write

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from samples import MATRIX_FORMATS, sample
+from storage_samples import MATRIX_FORMATS, sample
 
 from sparsecc.diagnostics import FormatError, OperandError, UnsupportedError
 from sparsecc.storage.ingest import asarray, from_coords

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from samples import sample
+from storage_samples import sample
 
 from sparsecc.diagnostics import OperandError
 from sparsecc.storage.ingest import asarray

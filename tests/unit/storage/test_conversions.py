@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from samples import CUBE_FORMATS, MATRIX_FORMATS, sample
+from storage_samples import CUBE_FORMATS, MATRIX_FORMATS, sample
 
 from sparsecc.formats import parse_format
 from sparsecc.storage import compiled, conversion_graph

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import (
+from storage_samples import (
     ALL_DTYPES,
     CUBE_FORMATS,
     CUBE_SHAPES,

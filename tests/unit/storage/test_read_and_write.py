@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from samples import ALL_DTYPES, CUBE_FORMATS, MATRIX_FORMATS, sample
+from storage_samples import ALL_DTYPES, CUBE_FORMATS, MATRIX_FORMATS, sample
 
 from sparsecc.diagnostics import FileError
 from sparsecc.formats import known_name, parse_format
