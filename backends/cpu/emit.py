@@ -35,6 +35,7 @@ from sparsecc.backends.cpu.llvm_types import (
     FLOAT_COMPARISONS,
     INT_COMPARISONS,
     INTRINSICS,
+    VECTOR_BINARY,
     alignment,
     float_constant,
     llvm_type,
@@ -101,8 +102,10 @@ class _FunctionEmitter(ComplexEmitter):
 
     def emit(self, op: Operation) -> None:
         if op.name in BINARY:
-            text = llvm_type(op.results[0].type)
-            self.define(op.results[0], f"{BINARY[op.name]} {text} {self.value(op.operands[0])}, {self.value(op.operands[1])}")
+            kind = op.results[0].type
+            opcode = (VECTOR_BINARY if isinstance(kind, VectorType) else BINARY)[op.name]
+            a, b = (self.value(v) for v in op.operands)
+            self.define(op.results[0], f"{opcode} {llvm_type(kind)} {a}, {b}")
         elif op.name in CASTS:
             source = op.operands[0]
             self.define(

@@ -178,7 +178,8 @@ class TermValues:
             if arg is node.kept:
                 present = result.present
             values.append(self.guarded(result))
-        return Result(self.apply(node.op, values), present)
+        # -0.0 is not the 0 of what is missing.
+        return Result(self.apply(node.op, values), present, node.op.name not in ("arith.negf", "complex.neg"))
 
     def quotient(self, node: Node, state: State) -> Result | None:
         """x / y: a missing x over a y that is there is missing; over a missing y it is IEEE's 0 / 0."""
