@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, complex
-from xdsl.dialects.builtin import ArrayAttr, FloatAttr, IndexType, IntegerAttr, IntegerType, VectorType, i1
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    VectorType,
+    i1,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from sparsecc.backends.cpu.c_types import (
     ADD,
+    AND,
     ANY,
     CHOICE,
     EQUAL,
@@ -21,9 +30,12 @@ from sparsecc.backends.cpu.c_types import (
     LESS,
     LIBM,
     LOGIC,
+    OR,
     PRIMARY,
+    SHIFT,
     SIGNED,
     UNARY,
+    XOR,
     Expr,
     c_type,
     float_literal,
@@ -36,6 +48,13 @@ class NoCOperation(UnsupportedError):
 
 
 Use = Callable[[SSAValue], Expr]
+
+OPERANDS: dict[int, tuple[int, int]] = {
+    **dict.fromkeys((SHIFT, AND, XOR, OR), (UNARY, UNARY)),
+    **dict.fromkeys((LESS, EQUAL), (ADD, ADD)),
+    ANY: (OR, OR),
+}
+"""How tightly operands have to bind where C's own rules are not what readers like."""
 
 
 def scalar(type_: Attribute) -> Attribute:
@@ -52,8 +71,7 @@ def combine(text: str, rank: int, kind: str, operands: Sequence[Expr]) -> Expr:
 
 def binary(sign: str, rank: int, kind: str, a: Expr, b: Expr) -> Expr:
     """``a sign b``."""
-    # && inside || gets parentheses, as compilers and readers like it.
-    left, right = (ANY + 2, ANY + 2) if rank == ANY else (rank, rank + 1)
+    left, right = OPERANDS.get(rank, (rank, rank + 1))
     found = combine(f"{a.at(left)} {sign} {b.at(right)}", rank, kind, [a, b])
     parts = (sign, a.text, b.text)
     return Expr(found.text, rank, kind, found.variables, found.memories, parts)
@@ -127,8 +145,7 @@ class Expressions:
                 rank = PRIMARY if "(" in pattern else EQUAL if "=" in pattern else LESS
                 if rank == PRIMARY:
                     return combine(pattern.format(a=a.text, b=b.text), UNARY, "bool", [a, b])
-                sides = {"a": a.at(rank + 1), "b": b.at(rank + 1)}
-                return combine(pattern.format(**sides), LESS if rank == LESS else EQUAL, "bool", [a, b])
+                return combine(pattern.format(a=a.at(ADD), b=b.at(ADD)), rank, "bool", [a, b])
             case arith.SelectOp():
                 return self.choose(use(op.cond), use(op.lhs), use(op.rhs), kind)
             case arith.NegfOp() | complex.NegOp():
@@ -139,9 +156,8 @@ class Expressions:
                 return call(name + suffix, kind, [use(op.operands[0])])
             case complex.ConstantOp():
                 assert isinstance(op.value, ArrayAttr)
-                parts = [float(getattr(p, "value").data) for p in op.value.data]
-                return self.pair([self.constant(FloatAttr(p, element.element_type), element.element_type)
-                                  for p in parts], kind)  # fmt: skip
+                numbers = [FloatAttr(p, element.element_type) for p in _parts(op)]
+                return self.pair([self.constant(n, n.type) for n in numbers], kind)
             case complex.CreateOp():
                 return self.pair([use(op.real), use(op.imaginary)], kind)
             case arith.IndexCastOp():
@@ -243,7 +259,9 @@ class Expressions:
                 return negative(e, kind) if flag else cast(kind, e)
             case "arith.trunci":
                 if kind == "bool":
-                    return binary("&", *INT_BINARY["arith.andi"][1:], kind, e, Expr("1", PRIMARY, kind))
+                    return binary(
+                        "&", *INT_BINARY["arith.andi"][1:], kind, e, Expr("1", PRIMARY, kind)
+                    )
                 return cast(kind, e)
             case "arith.sitofp":
                 return negative(cast(kind, e), kind) if flag else cast(kind, e)
@@ -257,3 +275,6 @@ class Expressions:
                 raise NoCOperation(name=name)
 
 
+def _parts(op: complex.ConstantOp) -> list[float]:
+    """The real and the imaginary part of a constant."""
+    return [float(part.value.data) for part in op.value.data if isinstance(part, FloatAttr)]

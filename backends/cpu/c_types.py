@@ -1,7 +1,7 @@
 """C spelling of types, constants and operations: what :mod:`sparsecc.backends.cpu.emit_c` looks up.
 
-Keys are operation names, as in :mod:`sparsecc.backends.cpu.llvm_types`. Integers are signed in C (IR has
-no sign); operations that would overflow or need the other sign are done in the unsigned type.
+Keys are operation names, as in :mod:`sparsecc.backends.cpu.llvm_types`. Integers are signed in C (IR
+has no sign); operations that would overflow or need the other sign are done in the unsigned type.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ PRIMARY, UNARY, MUL, ADD, SHIFT, LESS, EQUAL, AND, XOR, OR, ALL, ANY, CHOICE = r
 
 @dataclass(frozen=True)
 class Expr:
-    """C text of a value. ``kind``: its C type, which may be narrower than the value's own where that is
-    harmless. ``variables`` and ``memories`` (pointers, cells): what it reads that may change. ``parts``:
-    operator and operands, if it is ``a op b``. ``unnarrowed``: the text before a cast to fewer bits."""
+    """C text of a value. ``kind``: its C type, which may be narrower than the value's own where that
+    is harmless. ``variables`` and ``memories`` (pointers, cells): what it reads that may change.
+    ``parts``: operator and operands, if it is ``a op b``. ``unnarrowed``: the text before a cast to
+    fewer bits."""
 
     text: str
     rank: int
@@ -72,7 +73,7 @@ def c_type(type_: Attribute) -> str:
 
 
 def memory_type(type_: Attribute, role: str) -> str:
-    """The C type of an array's elements: booleans take a byte, positions and coordinates have no sign."""
+    """The C type of an array's elements: a boolean takes a byte, narrow positions have no sign."""
     kind = c_type(type_.element_type if isinstance(type_, MemRefType) else type_)
     if kind == "bool":
         return "uint8_t"
@@ -93,19 +94,21 @@ def float_literal(value: float, kind: str) -> str:
 
 
 FLOAT_BINARY: dict[str, tuple[str, int]] = {
-    "arith.addf": ("+", ADD), "arith.subf": ("-", ADD), "arith.mulf": ("*", MUL), "arith.divf": ("/", MUL),
+    "arith.addf": ("+", ADD), "arith.subf": ("-", ADD),
+    "arith.mulf": ("*", MUL), "arith.divf": ("/", MUL),
     "complex.add": ("+", ADD), "complex.sub": ("-", ADD),
 }  # fmt: skip
 
 INT_BINARY: dict[str, tuple[str, int]] = {
     "arith.addi": ("+", ADD), "arith.subi": ("-", ADD), "arith.muli": ("*", MUL),
-    "arith.divui": ("/", MUL), "arith.remui": ("%", MUL), "arith.divsi": ("/", MUL), "arith.remsi": ("%", MUL),
+    "arith.divui": ("/", MUL), "arith.remui": ("%", MUL),
+    "arith.divsi": ("/", MUL), "arith.remsi": ("%", MUL),
     "arith.shli": ("<<", SHIFT), "arith.shrui": (">>", SHIFT), "arith.shrsi": (">>", SHIFT),
     "arith.andi": ("&", AND), "arith.ori": ("|", OR), "arith.xori": ("^", XOR),
 }  # fmt: skip
 
 SIGNED = {"arith.divsi", "arith.remsi", "arith.shrsi", "arith.andi", "arith.ori", "arith.xori"}
-"""Those that are right on C's signed integers as they stand; the others go through unsigned ones."""
+"""Those that are right on C's signed integers as they stand; the others take unsigned ones."""
 
 LOGIC: dict[str, tuple[str, int]] = {
     "arith.andi": ("&&", ALL), "arith.ori": ("||", ANY), "arith.xori": ("!=", EQUAL),
@@ -114,9 +117,9 @@ LOGIC: dict[str, tuple[str, int]] = {
 """On booleans."""
 
 LIBM: dict[str, str] = {
-    "math.sqrt": "sqrt", "math.exp": "exp", "math.exp2": "exp2", "math.log": "log", "math.log2": "log2",
-    "math.sin": "sin", "math.cos": "cos", "math.absf": "fabs", "math.ceil": "ceil", "math.floor": "floor",
-    "math.log10": "log10", "math.powf": "pow", "math.fma": "fma", "math.copysign": "copysign",
+    "math.sqrt": "sqrt", "math.exp": "exp", "math.exp2": "exp2", "math.log": "log",
+    "math.log2": "log2", "math.log10": "log10", "math.sin": "sin", "math.cos": "cos",
+    "math.absf": "fabs", "math.ceil": "ceil", "math.floor": "floor", "math.powf": "pow", "math.fma": "fma", "math.copysign": "copysign",
     "math.trunc": "trunc", "math.roundeven": "rint", "math.round": "round", "math.tanh": "tanh",
     "arith.remf": "fmod", "arith.minnumf": "fmin", "arith.maxnumf": "fmax",
 }  # fmt: skip
@@ -127,7 +130,8 @@ INT_COMPARISONS = ("==", "!=", "<", "<=", ">", ">=", "<", "<=", ">", ">=")
 FLOAT_COMPARISONS = (
     "false", "{a} == {b}", "{a} > {b}", "{a} >= {b}", "{a} < {b}", "{a} <= {b}",
     "islessgreater({a}, {b})", "!isunordered({a}, {b})", "!islessgreater({a}, {b})",
-    "!islessequal({a}, {b})", "!isless({a}, {b})", "!isgreaterequal({a}, {b})", "!isgreater({a}, {b})",
+    "!islessequal({a}, {b})", "!isless({a}, {b})",
+    "!isgreaterequal({a}, {b})", "!isgreater({a}, {b})",
     "{a} != {b}", "isunordered({a}, {b})", "true",
 )  # fmt: skip
 
@@ -178,9 +182,10 @@ static {t} _Complex {f}({t} _Complex x, {t} _Complex y) {{
 """What C has no operator for. ``{t}``: the (real) type, ``{s}``: libm's suffix for it."""
 
 RESERVED = {
-    *"auto break case char const continue default do double else enum extern float for goto if inline int long "
-    "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
-    "bool true false complex I NAN INFINITY lane main sort signbit creal cimag crealf cimagf".split(),
+    *"auto break case char const continue default do double else enum extern float for goto if".split(),
+    *"inline int long register restrict return short signed sizeof static struct switch".split(),
+    *"typedef union unsigned void volatile while bool true false complex I NAN INFINITY".split(),
+    *"lane main sort signbit creal cimag crealf cimagf".split(),
     *(f"{name}{suffix}" for name in LIBM.values() for suffix in ("", "f")),
 }  # fmt: skip
 """Names that no local may have."""

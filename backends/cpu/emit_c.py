@@ -1,4 +1,4 @@
-"""Loops to C99, for reading: the same walk as :mod:`sparsecc.backends.cpu.emit`, with what is used once written in place.
+"""Loops to C99, for reading: the same structured walk as :mod:`sparsecc.backends.cpu.emit`.
 
 SpMV over a CSR matrix reads::
 
@@ -11,27 +11,21 @@ SpMV over a CSR matrix reads::
         out_values[i] = sum;
     }
 
-A value used once, in the block that defines it, is *pending*: its text goes where it is used, unless memory
-that it reads is written before. Vectors are loops over ``lane``. Nothing but C99 is needed to compile it.
+Any C99 compiler takes it: the functions have the signatures of the machine code's.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
-from xdsl.dialects import arith, func, memref, scf, vector
-from xdsl.dialects.builtin import ArrayAttr, IndexType, MemRefType, ModuleOp, StringAttr, VectorType
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr
+from xdsl.ir import SSAValue
 
-from sparsecc.backends.cpu.c_expressions import Expressions, NoCOperation, combine
-from sparsecc.backends.cpu.c_types import ADD, LIBM, PRIMARY, RESERVED, UNARY, Expr, c_type, memory_type
-from sparsecc.diagnostics import InternalError
+from sparsecc.backends.cpu.c_statements import Statements
+from sparsecc.backends.cpu.c_types import LIBM, PRIMARY, Expr, c_type, memory_type
 from sparsecc.dialects import iteration
-
-LONGEST = 90
-"""Longer expressions get a name."""
 
 
 def emit_c(module: ModuleOp) -> str:
@@ -40,7 +34,10 @@ def emit_c(module: ModuleOp) -> str:
     functions = [f for f in module.body.block.ops if isinstance(f, func.FuncOp)]
     kernels = [f for f in functions if "loops.args" in f.attributes]
     called = {
-        op.callee.root_reference.data for f in kernels for op in f.walk() if isinstance(op, func.CallOp)
+        op.callee.root_reference.data
+        for f in kernels
+        for op in f.walk()
+        if isinstance(op, func.CallOp)
     }
     names = _tensor_names(functions)
     parts: list[str] = []
@@ -88,22 +85,16 @@ def describe(role: str, names: dict[str, str]) -> str:
     }.get(role, role)
 
 
-class _Function:
-    def __init__(self, fn: func.FuncOp, helpers: dict[str, str], tensors: dict[str, str]) -> None:
-        self.fn, self.tensors = fn, tensors
-        self.spelling = Expressions(helpers)
-        self.known: dict[SSAValue, Expr] = {}
-        self.pending: dict[SSAValue, Expr] = {}
-        self.taken: set[str] = set(RESERVED)
-        self.lines: list[str] = []
-        self.depth = 1
-        roles = fn.attributes.get("loops.args")
-        self.roles = [r.data for r in roles.data if isinstance(r, StringAttr)] if isinstance(roles, ArrayAttr) else []
-        self.stored = {v for op in fn.walk() for v in _written(op)}
-        self.cells: dict[SSAValue, str] = {}
-        self.params = [self.parameter(n, arg) for n, arg in enumerate(fn.body.block.args)]
+class _Function(Statements):
+    """A function with its head, and its entry."""
 
-    # -- the function's head -------------------------------------------------------------------
+    def __init__(self, fn: func.FuncOp, helpers: dict[str, str], tensors: dict[str, str]) -> None:
+        super().__init__(fn, helpers)
+        self.fn, self.tensors = fn, tensors
+        roles = fn.attributes.get("loops.args")
+        found = roles.data if isinstance(roles, ArrayAttr) else ()
+        self.roles = [r.data for r in found if isinstance(r, StringAttr)]
+        self.params = [self.parameter(n, arg) for n, arg in enumerate(fn.body.block.args)]
 
     def parameter(self, number: int, arg: SSAValue) -> tuple[str, str]:
         """Declaration of a parameter and its type."""
@@ -133,7 +124,9 @@ class _Function:
             width = max(len(p) for p, _ in self.params)
             for n, ((declaration, _), role) in enumerate(zip(self.params, self.roles, strict=True)):
                 end = ")" if n == len(self.params) - 1 else ","
-                lines.append(f"    {declaration + end:{width + 1}}  /* {describe(role, self.tensors)} */")
+                lines.append(
+                    f"    {declaration + end:{width + 1}}  /* {describe(role, self.tensors)} */"
+                )
             lines.append("{")
         return "\n".join([*lines, *self.lines, "}", ""])
 
@@ -146,351 +139,3 @@ class _Function:
         ]
         call = ",\n        ".join(passed)
         return f"void {name}_entry(const int64_t *args) {{\n    {name}(\n        {call});\n}}\n"
-
-    # -- text ----------------------------------------------------------------------------------
-
-    def fresh(self, hint: str) -> str:
-        hint = re.sub(r"\W", "_", hint)
-        hint = f"v{hint}" if not hint or hint[0].isdigit() else hint
-        name, number = hint, 1
-        while name in self.taken:
-            number += 1
-            name = f"{hint}_{number}" if hint[-1].isdigit() else f"{hint}{number}"
-        self.taken.add(name)
-        return name
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-
-    def each_lane(self, value: SSAValue | Attribute, text: str) -> None:
-        """A statement, for every lane if it is about vectors."""
-        type_ = value.type if isinstance(value, SSAValue) else value
-        if isinstance(type_, VectorType):
-            self.line(f"for (int lane = 0; lane < {type_.get_shape()[0]}; ++lane)")
-            self.line(f"    {text}")
-        else:
-            self.line(text)
-
-    def use(self, value: SSAValue) -> Expr:
-        """The text of a value."""
-        found = self.pending.pop(value, None)
-        return self.known[value] if found is None else found
-
-    def declare(self, type_: Attribute, hint: str, start: Expr | None, changes: bool = False) -> Expr:
-        """A local variable (an array for a vector), and its text."""
-        name, kind = self.fresh(hint), c_type(type_)
-        variables = frozenset([name]) if changes else frozenset[str]()
-        if isinstance(type_, VectorType):
-            self.line(f"{kind} {name}[{type_.get_shape()[0]}];")
-            if start is not None:
-                self.each_lane(type_, f"{name}[lane] = {start.text};")
-            return Expr(f"{name}[lane]", PRIMARY, kind, variables)
-        self.line(f"{kind} {name};" if start is None else f"{kind} {name} = {start.text};")
-        return Expr(name, PRIMARY, kind, variables)
-
-    def settle(self, value: SSAValue, expr: Expr) -> None:
-        """Give a value a name."""
-        hint = value.name_hint or ("flag" if expr.kind == "bool" else "v")
-        self.known[value] = self.declare(value.type, hint, expr)
-
-    def flush(self, memories: set[str] | None = None) -> None:
-        """Name what is pending and reads one of these memories (None: any memory that is ever written)."""
-        for value, expr in list(self.pending.items()):
-            if memories is None or expr.memories & memories:
-                del self.pending[value]
-                self.settle(value, expr)
-
-    # -- the walk ------------------------------------------------------------------------------
-
-    def walk(self, block: Block) -> Operation:
-        """Emit a block's operations; gives its terminator."""
-        for op in block.ops:
-            if op is block.last_op:
-                return op
-            self.emit(op)
-        raise InternalError("a block without a terminator")
-
-    def emit(self, op: Operation) -> None:
-        match op:
-            case memref.AllocaOp():
-                self.cell(op)
-            case memref.StoreOp():
-                self.store(op.value, op.memref, op.indices[0])
-            case vector.StoreOp():
-                self.store(op.vector, op.base, op.indices[0])
-            case scf.ForOp():
-                self.loop_for(op)
-            case scf.WhileOp():
-                self.loop_while(op)
-            case scf.IfOp():
-                self.branch(op)
-            case func.CallOp():
-                args = ", ".join(self.use(v).text for v in op.arguments)
-                self.flush({self.memory(v) for v in op.arguments if isinstance(v.type, MemRefType)})
-                self.line(f"{op.callee.root_reference.data}({args});")
-            case _:
-                self.value(op)
-
-    def value(self, op: Operation) -> None:
-        """An operation that only computes: pending if it is used once, and here."""
-        result = op.results[0]
-        if result.first_use is None:
-            return
-        self.keep(result, self.expression(op), isinstance(op, arith.ConstantOp))
-
-    def keep(self, result: SSAValue, expr: Expr, literal: bool = False) -> None:
-        uses = list(result.uses)
-        near = all(u.operation.parent is result.owner.parent for u in uses if isinstance(result.owner, Operation))
-        named = result.name_hint is not None and isinstance(result.type, IndexType) and not expr.simple
-        next_one = expr.parts is not None and expr.rank == ADD and expr.parts[2] == "1" and not expr.memories
-        if literal or expr.simple or (next_one and not named) or self.lasting(result, expr):
-            self.known[result] = expr
-        elif len(uses) == 1 and near and not named and len(expr.text) <= LONGEST:
-            self.pending[result] = expr
-        else:
-            self.settle(result, expr)
-
-    def lasting(self, result: SSAValue, expr: Expr) -> bool:
-        """Whether it is what a cell holds, and stays so for all its uses."""
-        op = result.owner
-        if not isinstance(op, memref.LoadOp) or op.memref not in self.cells:
-            return False
-        users = {u.operation for u in result.uses}
-        while (op := op.next_op) is not None and users:
-            inside = set(op.walk()) & users
-            users -= inside
-            if any(expr.text in self.writes(inner) for inner in op.walk()) and (users or op.regions):
-                return False
-        return not users
-
-    def expression(self, op: Operation) -> Expr:
-        match op:
-            case memref.LoadOp():
-                return self.load(op.memref, op.indices[0], op.res.type)
-            case vector.LoadOp():
-                return self.load(op.base, op.indices[0], op.result.type)
-            case vector.BroadcastOp():
-                source = self.use(op.source)
-                if not source.simple:
-                    source = self.declare(op.source.type, op.source.name_hint or "factor", source)
-                return source
-            case _ if op.regions or len(op.results) != 1:
-                raise NoCOperation(name=op.name)
-            case _:
-                return self.spelling.spell(op, self.use)
-
-    # -- memory --------------------------------------------------------------------------------
-
-    def writes(self, op: Operation) -> set[str]:
-        """The names of what an operation writes itself."""
-        return {self.memory(v) for v in _written(op) if v in self.known or v in self.cells}
-
-    def memory(self, base: SSAValue) -> str:
-        return self.cells.get(base) or self.known[base].text
-
-    def place(self, base: SSAValue, position: SSAValue, vector_: bool) -> Expr:
-        """``base[position]``, or a cell's name."""
-        if base in self.cells:
-            return Expr(self.cells[base], PRIMARY, "int64_t")
-        at = self.use(position)
-        where = f"{at.at(ADD)} + lane" if vector_ and at.text != "0" else "lane" if vector_ else at.text
-        return combine(f"{self.known[base].text}[{where}]", PRIMARY, self.known[base].kind, [at])
-
-    def load(self, base: SSAValue, position: SSAValue, type_: Attribute) -> Expr:
-        found = self.place(base, position, isinstance(type_, VectorType))
-        kind = "bool" if c_type(type_) == "bool" else found.kind
-        # Memory that nobody writes reads the same at any time.
-        memories = {self.memory(base)} if base in self.stored else set[str]()
-        return replace(found, kind=kind, memories=found.memories | memories)
-
-    def store(self, value: SSAValue, base: SSAValue, position: SSAValue) -> None:
-        place = self.place(base, position, isinstance(value.type, VectorType))
-        expr = self.use(value)
-        self.flush({self.memory(base)})
-        if base in self.cells and self.lines[-1].lstrip() == f"int64_t {place.text};":
-            self.lines[-1] = self.lines[-1][:-1] + f" = {expr.text};"
-            return
-        if expr.unnarrowed:
-            expr = replace(expr, text=expr.unnarrowed)
-        self.each_lane(value, assignment(place.text, expr))
-
-    def cell(self, op: memref.AllocaOp) -> None:
-        """A local variable."""
-        self.cells[op.memref] = self.fresh(op.memref.name_hint or "n")
-        self.line(f"int64_t {self.cells[op.memref]};")
-
-    # -- structure -----------------------------------------------------------------------------
-
-    def carry(self, args: Sequence[SSAValue], results: Sequence[SSAValue], inits: Sequence[SSAValue]) -> list[Expr]:
-        """Variables of loop-carried values; one that starts from a variable nobody else reads goes on with it."""
-        found: list[Expr] = []
-        for arg, result, init in zip(args, results, inits, strict=True):
-            start = self.use(init)
-            if self.reusable(init, start):
-                found.append(start)
-            else:
-                hint = arg.name_hint or result.name_hint or default_name(arg.type)
-                found.append(self.declare(arg.type, hint, start, changes=True))
-            self.known[arg] = found[-1]
-        return found
-
-    def reusable(self, value: SSAValue, expr: Expr) -> bool:
-        """Whether a value is a loop's variable, read only here."""
-        owner = value.owner
-        return (
-            isinstance(owner, scf.ForOp | scf.WhileOp)
-            and len(list(value.uses)) == 1
-            and next(iter(value.uses)).operation.parent is owner.parent
-            and expr.text.removesuffix("[lane]") in expr.variables
-        )
-
-    def assign(self, types: Sequence[Attribute], targets: Sequence[Expr], values: Sequence[Expr]) -> None:
-        """All assignments at once: in an order that overwrites nothing still read, or by way of copies."""
-        left = [(y, t, v) for y, t, v in zip(types, targets, values, strict=True) if t.text != v.text]
-        while left:
-            for item in left:
-                rest = [v for _, t, v in left if t is not item[1]]
-                if not any(item[1].variables & v.variables for v in rest):
-                    break
-            else:
-                item = left[0]
-                # A circle: keep the old value.
-                old = self.declare(item[0], "old", item[1])
-                renamed = item[1].text
-                left = [
-                    (y, t, replace(v, text=re.sub(rf"\b{re.escape(renamed)}", old.text, v.text),
-                                   variables=v.variables - item[1].variables, parts=None)
-                     if t is not item[1] else v)
-                    for y, t, v in left
-                ]  # fmt: skip
-                item = left[0]
-            left.remove(item)
-            self.each_lane(item[0], assignment(item[1].text, item[2]))
-
-    def settle_before(self, op: Operation) -> None:
-        """Before a loop or a branch: what it writes must not be pending."""
-        self.flush({name for inner in op.walk() for name in self.writes(inner)})
-
-    def loop_for(self, op: scf.ForOp) -> None:
-        block = op.body.block
-        lo, hi, step = self.use(op.lb), self.use(op.ub), self.use(op.step)
-        targets = self.carry(block.args[1:], op.results, op.iter_args)
-        self.settle_before(op)
-        if hi.memories or len(hi.text) > 40:
-            hi = self.declare(op.ub.type, "end", hi)
-        index = block.args[0]
-        start = ""
-        if self.reusable(op.lb, lo):
-            self.known[index] = lo
-        else:
-            name = self.fresh(index.name_hint or "i")
-            self.known[index] = Expr(name, PRIMARY, "int64_t", frozenset([name]))
-            start = f"int64_t {name} = {lo.text}"
-        i = self.known[index].text
-        advance = f"++{i}" if step.text == "1" else f"{i} += {step.text}"
-        self.line(f"for ({start}; {i} < {hi.at(ADD)}; {advance}) {{")
-        self.depth += 1
-        last = self.walk(block)
-        self.assign([v.type for v in last.operands], targets, [self.use(v) for v in last.operands])
-        self.depth -= 1
-        self.line("}")
-        self.known.update(zip(op.results, targets, strict=True))
-
-    def loop_while(self, op: scf.WhileOp) -> None:
-        before, after = op.before_region.block, op.after_region.block
-        targets = self.carry(before.args, op.results, op.arguments)
-        self.settle_before(op)
-        place, outer = len(self.lines), self.lines
-        self.lines, self.depth = [], self.depth + 1
-        condition = self.walk(before)
-        assert isinstance(condition, scf.ConditionOp)
-        head, self.lines = self.lines, outer
-        for arg, result, passed in zip(after.args, op.results, condition.args, strict=True):
-            expr = self.use(passed)
-            if not expr.simple:
-                self.depth -= 1
-                kept = self.declare(result.type, default_name(result.type), None, changes=True)
-                self.depth += 1
-                self.lines, outer = head, self.lines
-                self.each_lane(result, assignment(kept.text, expr))
-                head, self.lines = self.lines, outer
-                expr = kept
-            self.known[arg] = self.known[result] = expr
-        test = self.use(condition.condition)
-        self.depth -= 1
-        if head:
-            self.line("for (;;) {")
-            self.lines += head
-            self.line(f"    if (!{test.at(UNARY)})")
-            self.line("        break;")
-        else:
-            self.line(f"while ({test.text}) {{")
-        del place
-        self.depth += 1
-        last = self.walk(after)
-        self.assign([v.type for v in last.operands], targets, [self.use(v) for v in last.operands])
-        self.depth -= 1
-        self.line("}")
-
-    def branch(self, op: scf.IfOp) -> None:
-        condition = self.use(op.cond)
-        self.settle_before(op)
-        outer = self.lines
-        sides: list[list[str]] = []
-        yielded: list[list[Expr]] = []
-        self.depth += 1
-        for region in (op.true_region, op.false_region):
-            self.lines = []
-            if region.blocks:
-                yielded.append([self.use(v) for v in self.walk(region.block).operands])
-            sides.append(self.lines)
-        self.depth -= 1
-        self.lines = outer
-        if len(op.results) == 1 and not any(sides) and not isinstance(op.results[0].type, VectorType):
-            (a,), (b,) = yielded
-            self.keep(op.results[0], self.spelling.choose(condition, a, b, c_type(op.results[0].type)))
-            return
-        types = [r.type for r in op.results]
-        targets = [self.declare(r.type, r.name_hint or default_name(r.type), None, changes=True) for r in op.results]
-        for number, values in enumerate(yielded):
-            self.lines = sides[number]
-            self.depth += 1
-            self.assign(types, targets, values)
-            self.depth -= 1
-        self.lines = outer
-        self.line(f"if ({condition.text}) {{")
-        self.lines += sides[0]
-        if sides[1]:
-            self.line("} else {")
-            self.lines += sides[1]
-        self.line("}")
-        self.known.update(zip(op.results, targets, strict=True))
-
-
-def _written(op: Operation) -> Sequence[SSAValue]:
-    """The memory that an operation writes."""
-    match op:
-        case memref.StoreOp():
-            return [op.memref]
-        case vector.StoreOp():
-            return [op.base]
-        case func.CallOp():
-            return [v for v in op.arguments if isinstance(v.type, MemRefType)]
-        case _:
-            return []
-
-
-def default_name(type_: Attribute) -> str:
-    """What a value that goes through a loop or a branch is called, if nobody said."""
-    kind = c_type(type_)
-    return "found" if kind == "bool" else "p" if isinstance(type_, IndexType) else "sum"
-
-
-def assignment(target: str, value: Expr) -> str:
-    """``target = value;``, shorter where it can be."""
-    if value.parts is not None and value.parts[1] == target and value.parts[0] in "+-*":
-        sign, _, rest = value.parts
-        if rest == "1" and sign in "+-":
-            return f"{sign}{sign}{target};"
-        return f"{target} {sign}= {rest};"
-    return f"{target} = {value.text};"

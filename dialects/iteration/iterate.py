@@ -11,9 +11,9 @@ The union of two rows reads::
       …
     }
 
-Iterators are numbered as they stand behind ``over``. ``visits`` is left out where all active iterators have
-to be there. ``extent %n`` comes before ``over``; ``carry (%zero : f64)``, ``vector [32, 8]`` and
-``assemble 0`` behind it; ``%s = iteration.iterate … case %j carry (%sum)`` names what is carried.
+Iterators are numbered as they stand behind ``over``. ``visits`` is left out where all active
+iterators have to be there. ``extent %n`` comes before ``over``; ``carry (%zero : f64)``,
+``vector [32, 8]`` and ``assemble 0`` behind it; ``case %j carry (%sum)`` names what is carried.
 """
 
 from __future__ import annotations
@@ -61,12 +61,13 @@ class YieldOp(IRDLOperation):
 class IterateOp(IRDLOperation):
     """Visit the coordinates of one index, by co-iterating levels of operands.
 
-    ``tensors[k]`` is walked at ``levels[k]`` below ``parents[k]``: iterator k. Region r is the loop in which the
-    iterators ``loops[r]`` are all active; a coordinate is visited there if those present include one of
-    ``points[r]``. With an ``extent`` every coordinate of ``[0, extent)`` is visited and the only region walks
-    whatever iterators there are alongside. Block arguments: coordinate, a cursor for each iterator of
-    ``loops[r]``, then the loop-carried values. ``vector`` lists block widths for an index along which every
-    value is contiguous. ``assemble`` names the output level that takes this index's coordinates.
+    ``tensors[k]`` is walked at ``levels[k]`` below ``parents[k]``: iterator k. Region r is the loop
+    in which the iterators ``loops[r]`` are all active; a coordinate is visited there if those present
+    include one of ``points[r]``. With an ``extent`` every coordinate of ``[0, extent)`` is visited and
+    the only region walks whatever iterators there are alongside. Block arguments: coordinate, a
+    cursor for each iterator of ``loops[r]``, then the loop-carried values. ``vector`` lists block
+    widths for an index along which every value is contiguous. ``assemble`` names the output level
+    that takes this index's coordinates.
     """
 
     name = "iteration.iterate"
@@ -161,7 +162,8 @@ class IterateOp(IRDLOperation):
         printer.print_op_attributes(self.attributes, print_keyword=True)
         for number in range(len(self.bodies)):
             if number == 0 and len(self.bodies) > 1:
-                printer._print_new_line()  # pyright: ignore[reportPrivateUsage]  # xDSL has no public one
+                # xDSL has no public way to begin a line.
+                printer._print_new_line()  # pyright: ignore[reportPrivateUsage]
             else:
                 printer.print_string(" ")
             self._print_case(printer, number)

@@ -1,15 +1,15 @@
 """The iteration dialect: how a kernel walks its operands, before loops over memory exist.
 
-An operand is a tree of levels; a *cursor* is a node of that tree (or the absence of one). A kernel is a
-``func.func`` with the attribute ``iteration.kernel``. SpMV over a CSR matrix reads::
+An operand is a tree of levels; a *cursor* is a node of that tree (or the absence of one). A kernel is
+a ``func.func`` with the attribute ``iteration.kernel``. SpMV over a CSR matrix reads::
 
     func.func @k0(%A : tensor<?x?xf64, #CSR>, %x : tensor<?xf64>, %y : tensor<?xf64>)
         attributes {iteration.kernel, iteration.assembly = "dense"} {
       %a0 = iteration.root %A : tensor<?x?xf64, #CSR>
       iteration.iterate "i" extent %ni case %i {
         %a1 = iteration.locate %A, %a0, %i level 0 : tensor<?x?xf64, #CSR>
-        %s = iteration.iterate "j" over (%A at %a1 level 1 : tensor<?x?xf64, #CSR>) carry (%zero : f64)
-            case %j with {0: %a2} carry (%sum) {
+        %s = iteration.iterate "j" over (%A at %a1 level 1 : tensor<?x?xf64, #CSR>)
+            carry (%zero : f64) case %j with {0: %a2} carry (%sum) {
           %v = iteration.value %A, %a2 : tensor<?x?xf64, #CSR> -> f64
           …
           iteration.yield %sum2 : f64
@@ -131,9 +131,9 @@ class NonemptyOp(IRDLOperation):
 
 @irdl_op_definition
 class WorkspaceOp(IRDLOperation):
-    """A dense workspace over the innermost output index, with a marker and a list of what was touched.
+    """A dense workspace over the innermost output index, with a marker and a list of touched ones.
 
-    Inserts of the region land in it; after the region its entries are appended in order of coordinates."""
+    Inserts of the region land in it; after the region its entries are appended in order."""
 
     name = "iteration.workspace"
     out = operand_def()
@@ -157,9 +157,7 @@ class WorkspaceOp(IRDLOperation):
         printer.print_attribute(self.out.type)
         printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
-        printer.print_region(
-            self.body[0], print_empty_block=False, print_block_terminators=False
-        )
+        printer.print_region(self.body[0], print_empty_block=False, print_block_terminators=False)
 
     @classmethod
     def parse(cls, parser: Parser) -> WorkspaceOp:
@@ -180,7 +178,7 @@ class WorkspaceOp(IRDLOperation):
 
 @irdl_op_definition
 class InsertOp(IRDLOperation):
-    """Put a value at output coordinates (in level order), or at the position of an operand's leaf cursor.
+    """Put a value at output coordinates (in level order), or at the position of a leaf cursor.
 
     ``accumulate`` adds to what stands there. With ``present`` it happens only if that holds."""
 
@@ -264,7 +262,7 @@ class InsertOp(IRDLOperation):
 
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
-    """Run a kernel on tensors: the host side's call. ``init`` is what a dense result starts from."""
+    """Run a kernel on tensors: the host's call. ``init`` is what a dense result starts from."""
 
     name = "iteration.launch"
     inputs = var_operand_def()
@@ -278,7 +276,9 @@ class LaunchOp(IRDLOperation):
         self, kernel: str, inputs: Sequence[SSAValue], init: SSAValue | None, result: Attribute
     ) -> None:
         super().__init__(
-            operands=[inputs, init], properties={"kernel": StringAttr(kernel)}, result_types=[result]
+            operands=[inputs, init],
+            properties={"kernel": StringAttr(kernel)},
+            result_types=[result],
         )
 
     def print(self, printer: Printer) -> None:
@@ -303,9 +303,7 @@ class LaunchOp(IRDLOperation):
         names = parser.parse_comma_separated_list(
             parser.Delimiter.PAREN, parser.parse_unresolved_operand
         )
-        init = (
-            parser.parse_unresolved_operand() if parser.parse_optional_keyword("onto") else None
-        )
+        init = parser.parse_unresolved_operand() if parser.parse_optional_keyword("onto") else None
         attributes = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
         types = parser.parse_function_type()
@@ -325,12 +323,13 @@ class LaunchOp(IRDLOperation):
 
 
 _OPS: list[type[Operation]] = [
-    RootOp, LocateOp, ValueOp, PresentOp, NonemptyOp, IterateOp, YieldOp, WorkspaceOp, InsertOp, LaunchOp,
+    RootOp, LocateOp, ValueOp, PresentOp, NonemptyOp,
+    IterateOp, YieldOp, WorkspaceOp, InsertOp, LaunchOp,
 ]  # fmt: skip
 
 Iteration = Dialect("iteration", _OPS, [CursorType])
 
 __all__ = [
-    "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LocateOp", "NonemptyOp", "PresentOp",
-    "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor", "index", "ints",
+    "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LocateOp", "NonemptyOp",
+    "PresentOp", "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor", "index", "ints",
 ]  # fmt: skip

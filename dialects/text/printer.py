@@ -16,8 +16,8 @@ from sparsecc.formats import Format, known_name
 
 
 class AsmPrinter(Printer):
-    """Prints aliases in place of encodings, a trailing comment behind each op that has one, and above
-    each kernel the expression that it came from (its attribute ``sparsecc.source``).
+    """Prints aliases in place of encodings, a trailing comment behind each op that has one, and
+    above each kernel the expression that it came from (its attribute ``sparsecc.source``).
 
     Aliases are given as encodings are met; :meth:`alias_definitions` is what has to stand above.
     """
