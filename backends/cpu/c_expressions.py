@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    VectorType,
     i1,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -38,8 +37,10 @@ from sparsecc.backends.cpu.c_types import (
     XOR,
     Expr,
     c_type,
+    element,
     float_literal,
 )
+from sparsecc.backends.cpu.llvm_types import alignment
 from sparsecc.diagnostics import UnsupportedError
 
 
@@ -55,11 +56,6 @@ OPERANDS: dict[int, tuple[int, int]] = {
     ANY: (OR, OR),
 }
 """How tightly operands have to bind where C's own rules are not what readers like."""
-
-
-def scalar(type_: Attribute) -> Attribute:
-    """The type of a vector's elements; other types as they are."""
-    return type_.element_type if isinstance(type_, VectorType) else type_
 
 
 def combine(text: str, rank: int, kind: str, operands: Sequence[Expr]) -> Expr:
@@ -133,7 +129,6 @@ class Expressions:
     def spell(self, op: Operation, use: Use) -> Expr:
         """The expression of an operation's result. Raises NoCOperation."""
         kind = c_type(op.results[0].type)
-        element = scalar(op.results[0].type)
         match op:
             case arith.ConstantOp():
                 return self.constant(op.value, op.result.type)
@@ -156,24 +151,23 @@ class Expressions:
                 return call(name + suffix, kind, [use(op.operands[0])])
             case complex.ConstantOp():
                 assert isinstance(op.value, ArrayAttr)
-                numbers = [FloatAttr(p, element.element_type) for p in _parts(op)]
-                return self.pair([self.constant(n, n.type) for n in numbers], kind)
+                return self.pair([self.constant(p, p.get_type()) for p in _parts(op)], kind)
             case complex.CreateOp():
                 return self.pair([use(op.real), use(op.imaginary)], kind)
             case arith.IndexCastOp():
                 return self.index_cast(use(op.input), op)
             case _:
-                return self.spell_by_name(op, use, kind, element)
+                return self.spell_by_name(op, use, kind, element(op.results[0].type))
 
-    def spell_by_name(self, op: Operation, use: Use, kind: str, element: Attribute) -> Expr:
+    def spell_by_name(self, op: Operation, use: Use, kind: str, type_: Attribute) -> Expr:
         if op.name in FLOAT_BINARY:
             a, b = (use(v) for v in op.operands)
             return binary(*FLOAT_BINARY[op.name], kind, a, b)
-        if op.name in LOGIC and element == i1:
+        if op.name in LOGIC and type_ == i1:
             return self.logic(op.name, *(use(v) for v in op.operands))
         if op.name in INT_BINARY:
             a, b = (use(v) for v in op.operands)
-            return self.integer(op.name, element, kind, a, b)
+            return self.integer(op.name, type_, kind, a, b)
         if op.name in HELPERS:
             return call(self.helper(op.name, kind), kind, [use(v) for v in op.operands])
         if op.name in LIBM:
@@ -182,7 +176,7 @@ class Expressions:
         if op.name in ("arith.extf", "arith.truncf"):
             return cast(kind, use(op.operands[0]))
         if len(op.operands) == 1 and op.name.startswith("arith."):
-            return self.conversion(op.name, use(op.operands[0]), scalar(op.operands[0].type), kind)
+            return self.conversion(op.name, use(op.operands[0]), element(op.operands[0].type), kind)
         raise NoCOperation(name=op.name)
 
     # -- kinds of operations -------------------------------------------------------------------
@@ -213,20 +207,21 @@ class Expressions:
             return Expr("true", PRIMARY, "bool")
         return binary(sign, rank, "bool", a, b)
 
-    def integer(self, name: str, element: Attribute, kind: str, a: Expr, b: Expr) -> Expr:
+    def integer(self, name: str, type_: Attribute, kind: str, a: Expr, b: Expr) -> Expr:
         """Arithmetic on integers: indices never overflow or are negative, elements wrap around."""
         sign, rank = INT_BINARY[name]
-        if isinstance(element, IndexType):
+        if isinstance(type_, IndexType):
             if b.text == "0" and sign in "+-":
                 return a
             if not any(e.kind == kind and not e.text.isdigit() for e in (a, b)):
                 a, b = wide(a, kind), wide(b, kind)
             return binary(sign, rank, kind, a, b)
-        assert isinstance(element, IntegerType)
+        assert isinstance(type_, IntegerType)
+        width = alignment(type_) * 8
         if name in SIGNED:
             found = binary(sign, rank, kind, wide(a, kind), wide(b, kind))
-            return found if element.width.data >= 32 or rank < ADD else cast(kind, found)
-        small = element.width.data < 32 and name in ("arith.addi", "arith.subi", "arith.muli")
+            return found if width >= 32 or rank < ADD else cast(kind, found)
+        small = width < 32 and name in ("arith.addi", "arith.subi", "arith.muli")
         if not small:
             a, b = cast(f"u{kind}", a), cast(f"u{kind}", b)
         return cast(kind, binary(sign, rank, kind, a, b))
@@ -235,7 +230,7 @@ class Expressions:
         number = op.predicate.value.data
         sign = INT_COMPARISONS[number]
         a, b = use(op.lhs), use(op.rhs)
-        if number >= 6 and not isinstance(scalar(op.lhs.type), IndexType):
+        if number >= 6 and not isinstance(element(op.lhs.type), IndexType):
             unsigned = f"u{c_type(op.lhs.type)}"
             a, b = cast(unsigned, a), cast(unsigned, b)
         rank = EQUAL if sign in ("==", "!=") else LESS
@@ -275,6 +270,6 @@ class Expressions:
                 raise NoCOperation(name=name)
 
 
-def _parts(op: complex.ConstantOp) -> list[float]:
+def _parts(op: complex.ConstantOp) -> list[FloatAttr]:
     """The real and the imaginary part of a constant."""
-    return [float(part.value.data) for part in op.value.data if isinstance(part, FloatAttr)]
+    return [part for part in op.value.data if isinstance(part, FloatAttr)]

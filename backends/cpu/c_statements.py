@@ -1,7 +1,7 @@
 """Structured operations as C statements, one function at a time.
 
-A value used once, in the block that defines it, is *pending*: its text goes where it is used, unless
-memory that it reads is written before. Vectors are loops over ``lane``.
+A value used once, in the block that defines it, is *pending*: its text goes where it is used,
+unless memory it reads is written before. Vectors are loops over ``lane``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from xdsl.dialects.builtin import IndexType, MemRefType, VectorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from sparsecc.backends.cpu.c_expressions import Expressions, NoCOperation, combine
-from sparsecc.backends.cpu.c_types import ADD, PRIMARY, RESERVED, UNARY, Expr, c_type
+from sparsecc.backends.cpu.c_types import (
+    ADD,
+    PRIMARY,
+    RESERVED,
+    UNARY,
+    Expr,
+    assignment,
+    c_type,
+    default_name,
+)
 from sparsecc.diagnostics import InternalError
 
 LONGEST = 90
@@ -52,7 +61,7 @@ class Statements:
 
     def each_lane(self, value: SSAValue | Attribute, text: str) -> None:
         """A statement, for every lane if it is about vectors."""
-        type_ = value.type if isinstance(value, SSAValue) else value
+        type_: Attribute = value if isinstance(value, Attribute) else value.type
         if isinstance(type_, VectorType):
             self.line(f"for (int lane = 0; lane < {type_.get_shape()[0]}; ++lane)")
             self.line(f"    {text}")
@@ -259,16 +268,10 @@ class Statements:
                     break
             else:
                 item = left[0]
-                # A circle: keep the old value.
+                # A circle: keep the old value, and read that.
                 old = self.declare(item[0], "old", item[1])
-                renamed = item[1].text
-                left = [
-                    (y, t, replace(v, text=re.sub(rf"\b{re.escape(renamed)}(?!\w)", old.text, v.text),
-                                   variables=v.variables - item[1].variables, parts=None)
-                     if t is not item[1] else v)
-                    for y, t, v in left
-                ]  # fmt: skip
-                item = left[0]
+                name = re.compile(rf"\b{re.escape(item[1].text)}(?!\w)")
+                left = [item, *((y, t, reread(v, name, old.text)) for y, t, v in left[1:])]
             left.remove(item)
             self.each_lane(item[0], assignment(item[1].text, item[2]))
 
@@ -394,17 +397,6 @@ def break_unless(test: Expr) -> Sequence[str]:
     return f"if (!{test.at(UNARY)})", "    break;"
 
 
-def default_name(type_: Attribute) -> str:
-    """What a value that goes through a loop or a branch is called, if nobody said."""
-    kind = c_type(type_)
-    return "found" if kind == "bool" else "p" if isinstance(type_, IndexType) else "sum"
-
-
-def assignment(target: str, value: Expr) -> str:
-    """``target = value;``, shorter where it can be."""
-    if value.parts is not None and value.parts[1] == target and value.parts[0] in "+-*":
-        sign, _, rest = value.parts
-        if rest == "1" and sign in "+-":
-            return f"{sign}{sign}{target};"
-        return f"{target} {sign}= {rest};"
-    return f"{target} = {value.text};"
+def reread(expr: Expr, name: re.Pattern[str], copy: str) -> Expr:
+    """The expression with a copy in place of a variable."""
+    return replace(expr, text=name.sub(copy, expr.text), parts=None, variables=frozenset())

@@ -1,7 +1,7 @@
 """C spelling of types, constants and operations: what :mod:`sparsecc.backends.cpu.emit_c` looks up.
 
-Keys are operation names, as in :mod:`sparsecc.backends.cpu.llvm_types`. Integers are signed in C (IR
-has no sign); operations that would overflow or need the other sign are done in the unsigned type.
+Keys are operation names, as in :mod:`sparsecc.backends.cpu.llvm_types`. Integers are signed
+in C (IR has no sign); operations that would overflow or need the other sign are unsigned.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ComplexType,
@@ -29,10 +30,10 @@ PRIMARY, UNARY, MUL, ADD, SHIFT, LESS, EQUAL, AND, XOR, OR, ALL, ANY, CHOICE = r
 
 @dataclass(frozen=True)
 class Expr:
-    """C text of a value. ``kind``: its C type, which may be narrower than the value's own where that
-    is harmless. ``variables`` and ``memories`` (pointers, cells): what it reads that may change.
-    ``parts``: operator and operands, if it is ``a op b``. ``unnarrowed``: the text before a cast to
-    fewer bits."""
+    """C text of a value. ``kind``: its C type, which may be narrower than the value's own where
+    that is harmless. ``variables`` and ``memories`` (pointers, cells): what it reads that may
+    change. ``parts``: operator and operands, if it is ``a op b``. ``unnarrowed``: the text before a
+    cast to fewer bits."""
 
     text: str
     rank: int
@@ -50,6 +51,13 @@ class Expr:
     def simple(self) -> bool:
         """A name or a literal."""
         return self.rank == PRIMARY and not self.memories and self.text[-1] not in ")]"
+
+
+def element(type_: Attribute) -> Attribute:
+    """The type of a vector's or array's elements; other types as they are."""
+    if isinstance(type_, VectorType | MemRefType):
+        return cast("VectorType[Attribute]", type_).element_type
+    return type_
 
 
 def c_type(type_: Attribute) -> str:
@@ -74,7 +82,7 @@ def c_type(type_: Attribute) -> str:
 
 def memory_type(type_: Attribute, role: str) -> str:
     """The C type of an array's elements: a boolean takes a byte, narrow positions have no sign."""
-    kind = c_type(type_.element_type if isinstance(type_, MemRefType) else type_)
+    kind = c_type(element(type_))
     if kind == "bool":
         return "uint8_t"
     narrow = kind in ("int8_t", "int16_t", "int32_t")
@@ -91,6 +99,22 @@ def float_literal(value: float, kind: str) -> str:
         value = struct.unpack("f", struct.pack("f", value))[0]
         return f"{value!r}f"
     return repr(value)
+
+
+def default_name(type_: Attribute) -> str:
+    """What a value that goes through a loop or a branch is called, if nobody said."""
+    kind = c_type(type_)
+    return "found" if kind == "bool" else "p" if isinstance(type_, IndexType) else "sum"
+
+
+def assignment(target: str, value: Expr) -> str:
+    """``target = value;``, shorter where it can be."""
+    if value.parts is not None and value.parts[1] == target and value.parts[0] in "+-*":
+        sign, _, rest = value.parts
+        if rest == "1" and sign in "+-":
+            return f"{sign}{sign}{target};"
+        return f"{target} {sign}= {rest};"
+    return f"{target} = {value.text};"
 
 
 FLOAT_BINARY: dict[str, tuple[str, int]] = {
@@ -119,7 +143,9 @@ LOGIC: dict[str, tuple[str, int]] = {
 LIBM: dict[str, str] = {
     "math.sqrt": "sqrt", "math.exp": "exp", "math.exp2": "exp2", "math.log": "log",
     "math.log2": "log2", "math.log10": "log10", "math.sin": "sin", "math.cos": "cos",
-    "math.absf": "fabs", "math.ceil": "ceil", "math.floor": "floor", "math.powf": "pow", "math.fma": "fma", "math.copysign": "copysign",
+    "math.absf": "fabs", "math.ceil": "ceil", "math.floor": "floor",
+    "math.powf": "pow", "math.fma": "fma",
+    "math.copysign": "copysign",
     "math.trunc": "trunc", "math.roundeven": "rint", "math.round": "round", "math.tanh": "tanh",
     "arith.remf": "fmod", "arith.minnumf": "fmin", "arith.maxnumf": "fmax",
 }  # fmt: skip
@@ -182,8 +208,9 @@ static {t} _Complex {f}({t} _Complex x, {t} _Complex y) {{
 """What C has no operator for. ``{t}``: the (real) type, ``{s}``: libm's suffix for it."""
 
 RESERVED = {
-    *"auto break case char const continue default do double else enum extern float for goto if".split(),
-    *"inline int long register restrict return short signed sizeof static struct switch".split(),
+    *"auto break case char const continue default do double else enum extern float for".split(),
+    *"goto if inline".split(),
+    *"int long register restrict return short signed sizeof static struct switch".split(),
     *"typedef union unsigned void volatile while bool true false complex I NAN INFINITY".split(),
     *"lane main sort signbit creal cimag crealf cimagf".split(),
     *(f"{name}{suffix}" for name in LIBM.values() for suffix in ("", "f")),

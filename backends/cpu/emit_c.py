@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from sparsecc.backends.cpu.c_statements import Statements
 from sparsecc.backends.cpu.c_types import LIBM, PRIMARY, Expr, c_type, memory_type
@@ -70,13 +71,14 @@ def describe(role: str, names: dict[str, str]) -> str:
     """What an argument is, in words."""
     owner, _, what = role.partition(".")
     tensor = names.get(owner, owner)
-    match re.fullmatch(r"([a-z]+)(\d*)", what or owner):
-        case re.Match() as match if match[1] in ("positions", "coordinates"):
-            return f"{match[1]} of {tensor}'s level {match[2]}"
-        case re.Match() as match if match[1] == "dim":
-            return f"extent of {tensor}'s dimension {match[2]}"
-        case re.Match() as match if match[1] == "values" and owner != "work":
-            return f"values of {tensor}"
+    name = what.rstrip("0123456789")
+    number = what.removeprefix(name)
+    if name in ("positions", "coordinates"):
+        return f"{name} of {tensor}'s level {number}"
+    if name == "dim":
+        return f"extent of {tensor}'s dimension {number}"
+    if name == "values" and owner != "work":
+        return f"values of {tensor}"
     return {
         "counters": "takes the number of positions of each level",
         "work.values": "workspace: a row of values",
@@ -92,8 +94,9 @@ class _Function(Statements):
         super().__init__(fn, helpers)
         self.fn, self.tensors = fn, tensors
         roles = fn.attributes.get("loops.args")
-        found = roles.data if isinstance(roles, ArrayAttr) else ()
-        self.roles = [r.data for r in found if isinstance(r, StringAttr)]
+        self.roles: list[str] = []
+        if isinstance(roles, ArrayAttr):
+            self.roles = [r.data for r in cast("ArrayAttr[StringAttr]", roles)]
         self.params = [self.parameter(n, arg) for n, arg in enumerate(fn.body.block.args)]
 
     def parameter(self, number: int, arg: SSAValue) -> tuple[str, str]:
@@ -103,7 +106,7 @@ class _Function(Statements):
         if not isinstance(arg.type, MemRefType):
             self.known[arg] = Expr(name, PRIMARY, c_type(arg.type))
             return f"{c_type(arg.type)} {name}", c_type(arg.type)
-        element = memory_type(arg.type, role)
+        element = memory_type(cast(Attribute, arg.type), role)
         self.known[arg] = Expr(name, PRIMARY, element)
         const = "" if arg in self.stored else "const "
         return f"{const}{element} *restrict {name}", f"{const}{element} *"

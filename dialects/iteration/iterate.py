@@ -39,7 +39,7 @@ from xdsl.printer import Printer
 from xdsl.traits import IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from sparsecc.dialects.iteration.types import CursorType, cursor, index, ints
+from sparsecc.dialects.iteration.types import CursorType, cursor, index, ints, numbers
 
 Points = ArrayAttr[ArrayAttr[DenseArrayBase]]
 
@@ -62,12 +62,12 @@ class IterateOp(IRDLOperation):
     """Visit the coordinates of one index, by co-iterating levels of operands.
 
     ``tensors[k]`` is walked at ``levels[k]`` below ``parents[k]``: iterator k. Region r is the loop
-    in which the iterators ``loops[r]`` are all active; a coordinate is visited there if those present
-    include one of ``points[r]``. With an ``extent`` every coordinate of ``[0, extent)`` is visited and
-    the only region walks whatever iterators there are alongside. Block arguments: coordinate, a
-    cursor for each iterator of ``loops[r]``, then the loop-carried values. ``vector`` lists block
-    widths for an index along which every value is contiguous. ``assemble`` names the output level
-    that takes this index's coordinates.
+    in which the iterators ``loops[r]`` are all active; a coordinate is visited there if those
+    present include one of ``points[r]``. With an ``extent`` every coordinate of ``[0, extent)`` is
+    visited and the only region walks whatever iterators there are alongside. Block arguments:
+    coordinate, a cursor for each iterator of ``loops[r]``, then the loop-carried values. ``vector``
+    lists block widths for an index along which every value is contiguous. ``assemble`` names the
+    output level that takes this index's coordinates.
     """
 
     name = "iteration.iterate"
@@ -116,11 +116,11 @@ class IterateOp(IRDLOperation):
 
     def loop_iterators(self, region: int) -> tuple[int, ...]:
         """The iterators that are active in a region."""
-        return tuple(int(k) for k in self.loops.data[region].get_values())
+        return numbers(self.loops.data[region])
 
     def loop_points(self, region: int) -> tuple[frozenset[int], ...]:
         """The sets of iterators, one of which has to be there for a visit."""
-        return tuple(frozenset(int(k) for k in p.get_values()) for p in self.points.data[region])
+        return tuple(frozenset(numbers(p)) for p in self.points.data[region])
 
     def verify_(self) -> None:
         if len(self.tensors) != len(self.parents) or len(self.levels) != len(self.tensors):
@@ -148,7 +148,7 @@ class IterateOp(IRDLOperation):
             printer.print_operand(self.extent)
         if self.tensors:
             printer.print_string(" over (")
-            iterators = zip(self.tensors, self.parents, self.levels.get_values(), strict=True)
+            iterators = zip(self.tensors, self.parents, numbers(self.levels), strict=True)
             printer.print_list(iterators, lambda it: _print_iterator(printer, *it))
             printer.print_string(")")
         if self.inits:
@@ -156,7 +156,7 @@ class IterateOp(IRDLOperation):
             printer.print_list(self.inits, lambda v: _print_typed(printer, v))
             printer.print_string(")")
         if self.vector is not None:
-            printer.print_string(f" vector [{', '.join(map(str, self.vector.get_values()))}]")
+            printer.print_string(f" vector [{', '.join(map(str, numbers(self.vector)))}]")
         if self.assemble is not None:
             printer.print_string(f" assemble {self.assemble.value.data}")
         printer.print_op_attributes(self.attributes, print_keyword=True)
@@ -225,7 +225,8 @@ class IterateOp(IRDLOperation):
             loops.append(active)
             points.append(visited)
             bodies.append(body)
-        tensors, parents, levels = [[it[n] for it in iterators] for n in range(3)]
+        tensors, parents = [it[0] for it in iterators], [it[1] for it in iterators]
+        levels = [it[2] for it in iterators]
         op = IterateOp(
             name, extent, tensors, parents, levels, loops, points, inits, bodies, vector, assemble
         )

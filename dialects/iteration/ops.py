@@ -1,7 +1,7 @@
 """The iteration dialect: how a kernel walks its operands, before loops over memory exist.
 
-An operand is a tree of levels; a *cursor* is a node of that tree (or the absence of one). A kernel is
-a ``func.func`` with the attribute ``iteration.kernel``. SpMV over a CSR matrix reads::
+An operand is a tree of levels; a *cursor* is a node of that tree (or the absence of one). A kernel
+is a ``func.func`` with the attribute ``iteration.kernel``. SpMV over a CSR matrix reads::
 
     func.func @k0(%A : tensor<?x?xf64, #CSR>, %x : tensor<?xf64>, %y : tensor<?xf64>)
         attributes {iteration.kernel, iteration.assembly = "dense"} {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import DenseArrayBase, IndexType, i64
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerType, i64
 from xdsl.ir import ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
@@ -23,3 +24,8 @@ index = IndexType()
 def ints(values: Sequence[int]) -> DenseArrayBase:
     """Numbers as an attribute."""
     return DenseArrayBase.from_list(i64, values)
+
+
+def numbers(array: DenseArrayBase) -> tuple[int, ...]:
+    """The numbers of an attribute that :func:`ints` made."""
+    return tuple(int(k) for k in cast("DenseArrayBase[IntegerType]", array).get_values())

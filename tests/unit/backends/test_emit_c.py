@@ -67,7 +67,7 @@ void k0_entry(const int64_t *args) {
 
 def test_spmv() -> None:
     matrix, vector = sc.Spec((None, None), "f64", "CSR"), sc.Spec((None,), "f64")
-    kernel = sc.compile("y[i] = A[i,j] * x[j]", out="dense", **{"A": matrix, "x": vector})
+    kernel = sc.compile("y[i] = A[i,j] * x[j]", out="dense", A=matrix, x=vector)
     assert kernel.source == SPMV
 
 

@@ -48,7 +48,8 @@ def spec(text: str) -> sc.Spec:
     ("text", "operands", "out"), PROGRAMS, ids=[f"{n}:{p[0]}" for n, p in enumerate(PROGRAMS)]
 )
 def test_stages_read_back(text: str, operands: dict[str, str], out: str) -> None:
-    kernel = sc.compile(text, out=out, **{name: spec(s) for name, s in operands.items()})
+    specs = {name: spec(s) for name, s in operands.items()}
+    kernel = sc.compile(text, out=out, operands=specs)
     for stage in ("tensor", "selected", "iteration", "loops"):
         printed = kernel.ir(stage)
         comment, _, body = printed.partition("\n")
