@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
     IntegerAttr,
-    IntegerType,
     i1,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -216,7 +215,6 @@ class Expressions:
             if not any(e.kind == kind and not e.text.isdigit() for e in (a, b)):
                 a, b = wide(a, kind), wide(b, kind)
             return binary(sign, rank, kind, a, b)
-        assert isinstance(type_, IntegerType)
         width = alignment(type_) * 8
         if name in SIGNED:
             found = binary(sign, rank, kind, wide(a, kind), wide(b, kind))

@@ -24,6 +24,7 @@ from sparsecc.backends.cpu.c_types import (
     assignment,
     c_type,
     default_name,
+    lanes,
 )
 from sparsecc.diagnostics import InternalError
 
@@ -62,8 +63,8 @@ class Statements:
     def each_lane(self, value: SSAValue | Attribute, text: str) -> None:
         """A statement, for every lane if it is about vectors."""
         type_: Attribute = value if isinstance(value, Attribute) else value.type
-        if isinstance(type_, VectorType):
-            self.line(f"for (int lane = 0; lane < {type_.get_shape()[0]}; ++lane)")
+        if count := lanes(type_):
+            self.line(f"for (int lane = 0; lane < {count}; ++lane)")
             self.line(f"    {text}")
         else:
             self.line(text)
@@ -79,8 +80,8 @@ class Statements:
         """A local variable (an array for a vector), and its text."""
         name, kind = self.fresh(hint), c_type(type_)
         variables = frozenset([name]) if changes else frozenset[str]()
-        if isinstance(type_, VectorType):
-            self.line(f"{kind} {name}[{type_.get_shape()[0]}];")
+        if count := lanes(type_):
+            self.line(f"{kind} {name}[{count}];")
             if start is not None:
                 self.each_lane(type_, f"{name}[lane] = {start.text};")
             return Expr(f"{name}[lane]", PRIMARY, kind, variables)
@@ -131,13 +132,12 @@ class Statements:
                 self.value(op)
 
     def value(self, op: Operation) -> None:
-        """An operation that only computes: pending if it is used once, and here."""
-        result = op.results[0]
-        if result.first_use is None:
-            return
-        self.keep(result, self.expression(op), isinstance(op, arith.ConstantOp))
+        """An operation that only computes."""
+        if (result := op.results[0]).first_use is not None:
+            self.keep(result, self.expression(op), isinstance(op, arith.ConstantOp))
 
     def keep(self, result: SSAValue, expr: Expr, literal: bool = False) -> None:
+        """A value is pending if it is used once, and here; it gets a name otherwise."""
         uses = list(result.uses)
         assert isinstance(result.owner, Operation)
         near = all(u.operation.parent is result.owner.parent for u in uses)
@@ -176,9 +176,9 @@ class Statements:
                 if not source.simple:
                     source = self.declare(op.source.type, op.source.name_hint or "factor", source)
                 return source
-            case _ if op.regions or len(op.results) != 1:
-                raise NoCOperation(name=op.name)
             case _:
+                if op.regions or len(op.results) != 1:
+                    raise NoCOperation(name=op.name)
                 return self.spelling.spell(op, self.use)
 
     # -- memory --------------------------------------------------------------------------------
@@ -325,7 +325,9 @@ class Statements:
         test = self.use(condition.condition)
         if head:
             self.line("for (;;) {")
-            self.lines += [*head, *("    " * (self.depth + 1) + t for t in break_unless(test))]
+            self.lines += head
+            self.line(f"    if (!{test.at(UNARY)})")
+            self.line("        break;")
         else:
             self.line(f"while ({test.text}) {{")
         self.depth += 1
@@ -390,11 +392,6 @@ def _written(op: Operation) -> Sequence[SSAValue]:
             return [v for v in op.arguments if isinstance(v.type, MemRefType)]
         case _:
             return []
-
-
-def break_unless(test: Expr) -> Sequence[str]:
-    """Leave a loop if a test fails."""
-    return f"if (!{test.at(UNARY)})", "    break;"
 
 
 def reread(expr: Expr, name: re.Pattern[str], copy: str) -> Expr:

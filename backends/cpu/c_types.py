@@ -60,6 +60,13 @@ def element(type_: Attribute) -> Attribute:
     return type_
 
 
+def lanes(type_: Attribute) -> int:
+    """The number of elements of a vector; 0 for other types."""
+    if isinstance(type_, VectorType):
+        return cast("VectorType[Attribute]", type_).get_shape()[0]
+    return 0
+
+
 def c_type(type_: Attribute) -> str:
     """The C type of a value (of a vector: of its elements)."""
     match type_:

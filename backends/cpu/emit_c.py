@@ -22,7 +22,7 @@ from typing import cast
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, StringAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from sparsecc.backends.cpu.c_statements import Statements
 from sparsecc.backends.cpu.c_types import LIBM, PRIMARY, Expr, c_type, memory_type
@@ -103,10 +103,11 @@ class _Function(Statements):
         """Declaration of a parameter and its type."""
         name = self.fresh(arg.name_hint or f"arg{number}")
         role = self.roles[number] if self.roles else ""
-        if not isinstance(arg.type, MemRefType):
+        is_array = isinstance(arg.type, MemRefType)
+        if not is_array:
             self.known[arg] = Expr(name, PRIMARY, c_type(arg.type))
             return f"{c_type(arg.type)} {name}", c_type(arg.type)
-        element = memory_type(cast(Attribute, arg.type), role)
+        element = memory_type(arg.type, role)
         self.known[arg] = Expr(name, PRIMARY, element)
         const = "" if arg in self.stored else "const "
         return f"{const}{element} *restrict {name}", f"{const}{element} *"
