@@ -271,7 +271,8 @@ class Statements:
                 # A circle: keep the old value, and read that.
                 old = self.declare(item[0], "old", item[1])
                 name = re.compile(rf"\b{re.escape(item[1].text)}(?!\w)")
-                left = [item, *((y, t, reread(v, name, old.text)) for y, t, v in left[1:])]
+                gone = item[1].variables
+                left = [item, *((y, t, reread(v, name, old.text, gone)) for y, t, v in left[1:])]
             left.remove(item)
             self.each_lane(item[0], assignment(item[1].text, item[2]))
 
@@ -394,6 +395,7 @@ def _written(op: Operation) -> Sequence[SSAValue]:
             return []
 
 
-def reread(expr: Expr, name: re.Pattern[str], copy: str) -> Expr:
+def reread(expr: Expr, name: re.Pattern[str], copy: str, gone: frozenset[str]) -> Expr:
     """The expression with a copy in place of a variable."""
-    return replace(expr, text=name.sub(copy, expr.text), parts=None, variables=frozenset())
+    text, variables = name.sub(copy, expr.text), expr.variables - gone
+    return replace(expr, text=text, parts=None, variables=variables)

@@ -138,7 +138,11 @@ class _Function(Statements):
         """The exported function: pointers and sizes come in an array of words."""
         name = self.fn.sym_name.data
         passed = [
-            f"({kind})(intptr_t)args[{n}]" if kind.endswith("*") else f"args[{n}]"
+            f"({kind})(intptr_t)args[{n}]"
+            if kind.endswith("*")
+            else f"args[{n}]"
+            if kind == "int64_t"
+            else f"*(const {kind} *)&args[{n}]"
             for n, (_, kind) in enumerate(self.params)
         ]
         call = ",\n        ".join(passed)

@@ -13,8 +13,10 @@ import numpy.typing as npt
 import pytest
 
 import sparsecc as sc
+from sparsecc.backends.cpu.emit_c import emit_c
 from sparsecc.frontends.ast import Access, names_read, walk
 from sparsecc.frontends.index_notation import parse
+from sparsecc.frontends.mlir_text import parse_module
 from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.runtime.execute import NUMPY, Executor
 from sparsecc.storage.ingest import asarray
@@ -69,6 +71,46 @@ def test_spmv() -> None:
     matrix, vector = sc.Spec((None, None), "f64", "CSR"), sc.Spec((None,), "f64")
     kernel = sc.compile("y[i] = A[i,j] * x[j]", out="dense", A=matrix, x=vector)
     assert kernel.source == SPMV
+
+
+LOOPS = """
+func.func @k0(%n: index, %out: memref<?xf64>) attributes {loops.args = ["in0.dim0", "out.values"]} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f64
+  %x, %y, %z = scf.for %i = %c0 to %n step %c1 iter_args(%s = %one, %t = %one, %u = %one)
+      -> (f64, f64, f64) {
+    %q = arith.addf %s, %t : f64
+    scf.yield %t, %u, %q : f64, f64, f64
+  }
+  %old = memref.load %out[%c1] : memref<?xf64>
+  memref.store %x, %out[%c1] : memref<?xf64>
+  %sum = arith.subf %y, %z : f64
+  %d = arith.subf %old, %sum : f64
+  memref.store %d, %out[%c0] : memref<?xf64>
+  return
+}
+"""
+
+
+def test_assigns_all_at_once_and_reads_before_it_writes() -> None:
+    text = emit_c(parse_module(LOOPS))
+    body = text[text.index("{\n") + 2 : text.index("\n}")]
+    assert [line.strip() for line in body.splitlines()] == [
+        "double s = 1.0;",
+        "double t = 1.0;",
+        "double u = 1.0;",
+        "for (int64_t i = 0; i < n; ++i) {",
+        "double old = s;",
+        "s = t;",
+        "double old2 = t;",
+        "t = u;",
+        "u = old + old2;",
+        "}",
+        "double old3 = out[1];",
+        "out[1] = s;",
+        "out[0] = old3 - (t - u);",
+    ]
 
 
 VECTOR = "(d0) -> (d0 : compressed)"
