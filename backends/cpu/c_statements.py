@@ -266,9 +266,8 @@ class Statements:
                 rest = [v for _, t, v in left if t is not item[1]]
                 if not any(item[1].variables & v.variables for v in rest):
                     break
-            else:
+            else:  # a circle: keep an old value, and read that
                 item = left[0]
-                # A circle: keep the old value, and read that.
                 old = self.declare(item[0], "old", item[1])
                 name = re.compile(rf"\b{re.escape(item[1].text)}(?!\w)")
                 gone = item[1].variables
@@ -397,5 +396,5 @@ def _written(op: Operation) -> Sequence[SSAValue]:
 
 def reread(expr: Expr, name: re.Pattern[str], copy: str, gone: frozenset[str]) -> Expr:
     """The expression with a copy in place of a variable."""
-    text, variables = name.sub(copy, expr.text), expr.variables - gone
-    return replace(expr, text=text, parts=None, variables=variables)
+    text = name.sub(copy, expr.text)
+    return replace(expr, text=text, parts=None, variables=expr.variables - gone)
