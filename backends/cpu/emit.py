@@ -135,7 +135,12 @@ class _FunctionEmitter:
     def emit(self, op: Operation) -> None:
         if op.name in BINARY:
             text = llvm_type(op.results[0].type)
-            self.define(op.results[0], f"{BINARY[op.name]} {text} {self.value(op.operands[0])}, {self.value(op.operands[1])}")
+            opcode = BINARY[op.name]
+            if not isinstance(op.results[0].type, VectorType):
+                # A scalar sum is one chain of dependent operations, and there an addition (2 or 3 cycles)
+                # is faster than a fused one (4); vectors have enough chains for fused ones to win.
+                opcode = opcode.removesuffix(" contract")
+            self.define(op.results[0], f"{opcode} {text} {self.value(op.operands[0])}, {self.value(op.operands[1])}")
         elif op.name in CASTS:
             source = op.operands[0]
             self.define(
