@@ -6,14 +6,16 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import sparse as scipy_sparse
 
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 
+sparse: Any = scipy_sparse
 SPARSE = ("CSR", "CSC", "COO", "BSR(4,4)")
 OTHERS = ("DCSR", "DCSC", "ELL", "2:4", "dense:1,0")
 
@@ -39,12 +41,19 @@ def scattered(rng: np.random.Generator, rows: int, columns: int, density: float)
     return np.where(rng.random((rows, columns)) < density, rng.random((rows, columns)) + 0.5, 0.0)
 
 
-def in_scipy(matrix: Any, name: str) -> Callable[[Any], Any]:
+def in_scipy(name: str) -> Callable[[Any], Any]:
     if name.startswith("BSR"):
         return lambda m: m.tobsr((4, 4))
     if name == "dense":
         return lambda m: m.toarray()
     return lambda m: m.asformat(name.lower())
+
+
+def from_array(name: str) -> Callable[[Any], Any]:
+    """SciPy's way from a NumPy array."""
+    if name.startswith("BSR"):
+        return lambda array: sparse.csr_array(array).tobsr((4, 4))
+    return getattr(sparse, f"{name.lower()}_array")
 
 
 def compare(title: str, dense: Any, repeats: int) -> None:
@@ -54,19 +63,13 @@ def compare(title: str, dense: Any, repeats: int) -> None:
     tensor, matrix = asarray(dense, "CSR"), sparse.csr_array(dense)
     for src in (*SPARSE, "dense"):
         ours = convert(tensor, src)
-        theirs = dense if src == "dense" else in_scipy(matrix, src)(matrix)
+        theirs = dense if src == "dense" else in_scipy(src)(matrix)
         for dst in (*SPARSE, "dense"):
             if src == dst:
                 continue
-            mine, result = best(lambda o=ours, d=dst: convert(o, d), repeats)
-            if src == "dense":
-                base = sparse.coo_array if dst == "COO" else sparse.csr_array
-                peer = lambda m, d=dst, b=base: in_scipy(b(m), d)(b(m))  # noqa: E731
-                if not dst.startswith("BSR"):
-                    peer = getattr(sparse, f"{dst.lower()}_array")
-            else:
-                peer = in_scipy(theirs, dst)
-            other, _ = best(lambda p=peer, t=theirs: p(t), repeats)
+            mine, result = best(partial(convert, ours, dst), repeats)
+            peer = in_scipy(dst) if src != "dense" else from_array(dst)
+            other, _ = best(partial(peer, theirs), repeats)
             assert np.array_equal(result.to_numpy(), dense)
             print(f"{src:>10} {dst:>10} {mine * 1e3:9.1f} {other * 1e3:9.1f} {mine / other:6.2f}")
 
@@ -78,8 +81,8 @@ def from_and_to_dense(title: str, dense: Any, repeats: int) -> None:
     for name in OTHERS:
         if name == "2:4" and title.startswith("1%"):
             continue
-        there, result = best(lambda n=name: convert(tensor, n), repeats)
-        back, again = best(lambda r=result: convert(r, "dense"), repeats)
+        there, result = best(partial(convert, tensor, name), repeats)
+        back, again = best(partial(convert, result, "dense"), repeats)
         assert np.array_equal(again.to_numpy(), dense)
         print(f"{'':>{len(title)}}  {name:>10} {there * 1e3:14.1f} {back * 1e3:12.1f}")
 

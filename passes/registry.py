@@ -6,3 +6,8 @@ PASSES: dict[str, str] = {
     "sparsify": "sparsecc.passes.sparsification.sparsify:Sparsify",
     "lower-iteration": "sparsecc.passes.sparsification.lower_iteration:LowerIteration",
 }
+
+STRATEGIES: dict[str, str] = {
+    "inferred": "sparsecc.passes.selection.select_formats:SelectFormats",
+}
+"""What ``select-formats{strategy=…}`` knows; outsiders' entry point group is ``sparsecc.strategies``."""

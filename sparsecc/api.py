@@ -49,9 +49,7 @@ class Spec:
         rank = len(self.shape)
         fmt = self.format or parse_format("dense", rank)
         fmt = parse_format(fmt, rank) if isinstance(fmt, str) else fmt
-        if not fmt.is_dense:
-            fmt = fmt.with_widths(fmt.pos_width or 32, fmt.crd_width or 32)
-        return driver.OperandSpec((None,) * rank, name, str(fmt))
+        return driver.OperandSpec((None,) * rank, name, str(fmt.with_default_widths(32)))
 
 
 def read(path: str | Path, *, format: str | Format | None = None, key: str | None = None) -> SparseTensor:

@@ -8,9 +8,10 @@ from functools import lru_cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from sparsecc.diagnostics import TargetError, UsageError, did_you_mean
+from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.runtime import kernel_cache
 from sparsecc.runtime.compiled_kernel import Kernel
+from sparsecc.targets import code_target
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -46,20 +47,19 @@ class UnknownStage(UsageError):
     text = "there is no stage {stage!r}"
 
 
-class TargetNotHere(TargetError):
-    text = "kernels for {target} are not generated yet"
-    help_text = "the target of this release is cpu"
-
-
 def compile_request(request: Request) -> Kernel:
     """The kernel of a request: from this process, from the disk, or compiled."""
     return _compile(request)
 
 
+def forget() -> None:
+    """Drop the kernels that this process keeps."""
+    _compile.cache_clear()
+
+
 @lru_cache(maxsize=256)
 def _compile(request: Request) -> Kernel:
-    if request.target != "cpu":
-        raise TargetNotHere(target=request.target)
+    code_target(request.target)
     from sparsecc.backends.cpu import load
 
     times: dict[str, float] = {}

@@ -37,6 +37,14 @@ def passes() -> dict[str, str]:
     return with_entry_points("sparsecc.passes", PASSES)
 
 
+@cache
+def strategies() -> dict[str, str]:
+    """All strategies of select-formats: name -> ``module:Class``."""
+    from sparsecc.passes.registry import STRATEGIES
+
+    return with_entry_points("sparsecc.strategies", STRATEGIES)
+
+
 def load(reference: str) -> Any:
     """The object of ``module:name``."""
     module, _, name = reference.partition(":")

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WINGS = ("dialects", "passes", "backends")  # folders at the top that are packages of sparsecc
 
-GROUND = {"diagnostics", "formats", "targets"}
+GROUND = {"diagnostics", "formats", "targets", "kernel"}
 VOCABULARY = GROUND | {"storage", "dialects"}
 MACHINE_ROOM = VOCABULARY | {"frontends", "passes", "backends", "runtime"}
 
@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "diagnostics": set(),
     "formats": {"diagnostics"},
     "targets": {"diagnostics"},
+    "kernel": set(),
     "storage": GROUND,
     "dialects": GROUND,
     "frontends": VOCABULARY,

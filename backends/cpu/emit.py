@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from xdsl.dialects import arith, complex, func, memref, scf, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
+    ArrayAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
@@ -46,6 +47,15 @@ from sparsecc.diagnostics import InternalError, UnsupportedError
 
 class NoCpuOperation(UnsupportedError):
     text = "the operation {name} has no CPU code yet"
+
+
+def complex_parts(value: Attribute) -> tuple[float, float]:
+    """The real and imaginary part of a complex constant's attribute."""
+    if isinstance(value, complex.ComplexNumberAttr):
+        return value.real.data, value.imag.data
+    assert isinstance(value, ArrayAttr)
+    real, imaginary = (part.value.data for part in value.data if isinstance(part, FloatAttr | IntegerAttr))
+    return float(real), float(imaginary)
 
 
 def emit_llvm(module: ModuleOp) -> str:
@@ -342,6 +352,10 @@ class _FunctionEmitter:
     def emit_complex(self, op: Operation) -> None:
         if isinstance(op, complex.CreateOp):
             self.pair(op.complex, self.value(op.real), self.value(op.imaginary))
+            return
+        if isinstance(op, complex.ConstantOp):
+            element = op.complex.type.element_type
+            self.pair(op.complex, *(float_constant(p, element) for p in complex_parts(op.value)))
             return
         part = op.operands[0].type
         real = llvm_type(getattr(part, "element_type", part))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
     ArrayAttr,
     ComplexType,
     DenseArrayBase,
-    DYNAMIC_INDEX,
     Float32Type,
     Float64Type,
     IntegerAttr,
@@ -19,10 +19,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ConvertOp
-from sparsecc.diagnostics import UnsupportedError
 from sparsecc.formats import Format, dense_format
 from sparsecc.kernel import Convert, Launch, Operand, Plan
 

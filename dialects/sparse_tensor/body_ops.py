@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import UnitAttr, i1
 from xdsl.dialects.utils import AbstractYieldOperation
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -58,6 +58,27 @@ class UnaryOp(IRDLOperation):
     def verify_(self) -> None:
         checks.body(self.present_region, [self.x.type], self.output.type, "present")
         checks.body(self.absent_region, [], self.output.type, "absent")
+        self._verify_absent_value()
+
+    def _verify_absent_value(self) -> None:
+        """What is not stored can't depend on the elements that the kernel body sees."""
+        if not self.absent_region.blocks:
+            return
+        block = self.absent_region.block
+        last = block.last_op
+        assert last is not None  # checks.body has seen the yield
+        value = last.operands[0]
+        if isinstance(value, BlockArgument) and value.owner is self.parent:
+            raise VerifyException(
+                "the absent region yields an argument of the kernel's body; yield a constant or a "
+                "value from outside"
+            )
+        if isinstance(value, OpResult) and value.op.parent in (block, self.parent):
+            if value.op.name != "arith.constant":
+                raise VerifyException(
+                    "the absent region yields what the kernel's body computes; yield a constant or "
+                    "a value from outside"
+                )
 
 
 @irdl_op_definition

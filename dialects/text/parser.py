@@ -6,6 +6,7 @@ Sugar of single operations is in :mod:`sparsecc.dialects.text.syntax`; the conte
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable
 from math import prod
@@ -18,13 +19,18 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FileLineColLoc,
     IntAttr,
+    ModuleOp,
     StringAttr,
     TensorType,
     UnknownLoc,
 )
 from xdsl.ir import Attribute, Operation
-from xdsl.parser import Parser
+from xdsl.parser import Parser, ParserState
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
+from sparsecc.diagnostics import did_you_mean
 from sparsecc.dialects.sparse_tensor.types import encoding_problem
 
 T = TypeVar("T")
@@ -33,11 +39,20 @@ MAX_LITERAL = 1 << 20
 """Most elements that a ``sparse<...>`` literal is spread out to."""
 
 
+class ModuleLexer(MLIRLexer):
+    """xDSL's lexer, but that its pattern of a string takes exponential time on an open quote."""
+
+    _unescaped_characters_regex = re.compile(
+        r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
+    )
+
+
 class ModuleParser(Parser):
     """xDSL's parser with places, checks and sugar. It relies on internals of the pinned xDSL."""
 
     def __init__(self, ctx: Context, input: str, name: str = "<unknown>") -> None:
-        super().__init__(ctx, input, name)
+        super().__init__(ctx, "", name)
+        self._parser_state = ParserState(ModuleLexer(Input(input, name)))
         self._file = StringAttr(name)
         self._lines = [0, *(i + 1 for i, c in enumerate(input) if c == "\n")]
 
@@ -47,11 +62,40 @@ class ModuleParser(Parser):
         column = offset - self._lines[line - 1] + 1
         return FileLineColLoc(self._file, IntAttr(line), IntAttr(column))
 
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        try:
+            return super().parse_module(allow_implicit_module)
+        except ParseError:
+            # xDSL blames the end of the file for a value that nothing defines.
+            if self._current_token.kind is not MLIRTokenKind.EOF or not self.forward_ssa_references:
+                raise
+        name = "%" + next(iter(self.forward_ssa_references))
+        use = re.search(re.escape(name) + r"(?![\w$.-])", self.lexer.input.content)
+        start = use.start() if use else self.pos
+        message = f"the value {name} is used, but nothing defines it"
+        self.raise_error(message, start, start + len(name))
+
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        found = self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)
+        if found is not None:
+            return found
+        start = max(0, self.lexer.input.content.rfind(name, 0, self.pos))
+        dialect = name.partition(".")[0]
+        known = [op.name for op in self.ctx.loaded_ops if op.name.startswith(f"{dialect}.")]
+        help = did_you_mean(name, known) if known else f"there is no dialect '{dialect}' either"
+        self.raise_error(f"there is no operation '{name}'; {help}", start, start + len(name))
+
     def parse_operation(self) -> Operation:
         start = self.pos
         op = super().parse_operation()
         if isinstance(op.location, UnknownLoc):
             op.location = self.location(start)
+        # Named operations bring a body that is not written: it stands where they do.
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    if isinstance(inner.location, UnknownLoc):
+                        inner.location = op.location
         return op
 
     def parse_comma_separated_list(

@@ -20,8 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func, linalg, tensor
+from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
@@ -90,8 +91,7 @@ class SelectFormats(ModulePass):
         if fmt.is_row_major:
             set_type(value, TensorType(type_.element_type, type_.shape))
             return
-        if not fmt.is_dense:
-            fmt = fmt.with_widths(fmt.pos_width or DEFAULT_WIDTH, fmt.crd_width or DEFAULT_WIDTH)
+        fmt = fmt.with_default_widths(DEFAULT_WIDTH)
         set_type(value, TensorType(type_.element_type, type_.shape, EncodingAttr(fmt)))
 
 
@@ -172,7 +172,7 @@ def common_format(node: Node, view: GenericView) -> Format | None:
             sparse = not access.format.is_dense and access.indices == view.out.indices
             return access.format if sparse else None
         case Structure.KEEP:
-            return common_format(node.args[0], view)
+            return common_format(node.kept, view)
         case Structure.CONJUNCTION:
             found = [common_format(a, view) for a in node.args]
             return next((f for f in found if f is not None), None)

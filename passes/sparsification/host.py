@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from xdsl.dialects import arith, complex, func, linalg, tensor
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects import arith, complex, func, tensor
+from xdsl.dialects.builtin import UnrealizedConversionCastOp
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
+
+from sparsecc.passes.sparsification.term import is_zero
 
 _REMOVABLE = (
     tensor.EmptyOp, tensor.DimOp, tensor.SplatOp, linalg.FillOp, arith.ConstantOp, complex.ConstantOp, complex.CreateOp,
+    UnrealizedConversionCastOp,
 )  # fmt: skip
-
-
-def is_zero(value: SSAValue) -> bool:
-    """Whether a scalar is a constant 0."""
-    op = value.owner
-    if isinstance(op, complex.CreateOp):
-        return all(is_zero(v) for v in op.operands)
-    if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr | IntegerAttr):
-        return op.value.value.data == 0
-    return isinstance(op, complex.ConstantOp) and all(
-        getattr(part, "value", part).data == 0 for part in getattr(op.value, "data", ())
-    )
 
 
 def initial_value(generic: linalg.GenericOp) -> SSAValue | None:

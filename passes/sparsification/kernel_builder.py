@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, complex, func, linalg, tensor
+from xdsl.dialects import arith, complex, func, tensor
 from xdsl.dialects.builtin import (
     AnyFloat,
     ArrayAttr,
@@ -27,13 +27,20 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from sparsecc.dialects import iteration
 from sparsecc.formats import Ability
 from sparsecc.passes.sparsification import merge_lattice
 from sparsecc.passes.sparsification.host import initial_value
-from sparsecc.passes.sparsification.term import GenericView, Node, NotSparsifiable, Structure, stored_type
+from sparsecc.passes.sparsification.term import (
+    GenericView,
+    Node,
+    NotSparsifiable,
+    Structure,
+    stored_type,
+)
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,7 @@ class KernelBuilder:
         self.element: Attribute = stored_type(out_type.element_type)
         self.last_out = max((self.order.index(k) for k in self.view.out_indices), default=-1)
         self.zeros: dict[Attribute, SSAValue] = {}
+        self.memo: dict[Block, dict[Node, Result | None]] = {}
         types = [*(v.type for v in generic.inputs), out_type]
         self.fn = func.FuncOp(name, FunctionType.from_lists(types, []))
         self.block = self.entry = self.fn.body.block
@@ -214,7 +222,7 @@ class KernelBuilder:
             case Structure.LEAF if not self.dense[node.operand] and wanted <= set(node.indices):
                 return [node.operand]
             case Structure.KEEP:
-                return self.bound(node.args[0])
+                return self.bound(node.kept)
             case Structure.CONJUNCTION:
                 return next((b for b in map(self.bound, node.args) if b is not None), None)
             case Structure.DISJUNCTION:
@@ -454,6 +462,12 @@ class KernelBuilder:
 
     def evaluate(self, node: Node, state: State) -> Result | None:
         """The value of a term at bound coordinates; None if it is missing."""
+        memo = self.memo.setdefault(self.block, {})
+        if node not in memo:
+            memo[node] = self.evaluate_anew(node, state)
+        return memo[node]
+
+    def evaluate_anew(self, node: Node, state: State) -> Result | None:
         match node.structure:
             case Structure.LEAF:
                 k = node.operand
@@ -511,18 +525,15 @@ class KernelBuilder:
     def kept(self, node: Node, state: State) -> Result | None:
         assert node.op is not None
         values: list[SSAValue] = []
-        present: list[SSAValue | None] = []
+        present: SSAValue | None = None
         for arg in node.args:
             result = self.evaluate(arg, state)
-            if arg.structure is Structure.CONSTANT:
-                assert result is not None
-                values.append(result.value)
-                continue
-            present.append(None if result is None else result.present)
             if result is None:
                 return None
+            if arg is node.kept:
+                present = result.present
             values.append(self.guarded(result))
-        return Result(self.apply(node.op, values), present[0] if present else None)
+        return Result(self.apply(node.op, values), present)
 
     def quotient(self, node: Node, state: State) -> Result | None:
         """x / y: a missing x over a y that is there is missing; over a missing y it is IEEE's 0 / 0."""
@@ -546,7 +557,7 @@ class KernelBuilder:
             b_there = self.true() if b.present is None else b.present
             b_missing = self.add(arith.XOrIOp(b_there, self.true()))
         keep = self.add(arith.OrIOp(a_there, b_missing))
-        return Result(self.add(arith.SelectOp(keep, value, self.zero(node.type))))
+        return Result(self.add(arith.SelectOp(keep, value, self.zero(node.type))), keep)
 
     def guarded(self, result: Result) -> SSAValue:
         """The value, 0 where it is missing."""

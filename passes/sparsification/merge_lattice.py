@@ -73,9 +73,13 @@ def build(node: Node, walks: Mapping[int, bool], absent: frozenset[int], dense: 
 
 
 def _with_iterators(lattice: Lattice, node: Node, walks: Mapping[int, bool], absent: frozenset[int]) -> Lattice:
-    """A full lattice that still walks the sparse inputs of a term alongside."""
-    points = {frozenset({k}) for k in node.leaves() if walks[k] and k not in absent}
-    return _sorted(True, points | set(lattice.points))
+    """A full lattice that still walks the sparse inputs of a term alongside, in every combination."""
+    alongside: list[Lattice | None] = [
+        Lattice(False, (frozenset({k}),)) for k in sorted(set(node.leaves())) if walks[k] and k not in absent
+    ]
+    result = _any([lattice, *alongside])
+    assert result is not None
+    return result
 
 
 def _both(a: Lattice, b: Lattice) -> Lattice:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import linalg, tensor
+from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     ComplexType,
@@ -32,6 +32,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     i64,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
@@ -99,7 +100,7 @@ def pattern_leaf(node: Node, dense: dict[int, bool]) -> int | None:
         case Structure.CONSTANT:
             return -1
         case Structure.KEEP:
-            return pattern_leaf(node.args[0], dense)
+            return pattern_leaf(node.kept, dense)
         case Structure.CONJUNCTION:
             found = {pattern_leaf(a, dense) for a in node.args} - {-1}
             return None if None in found or len(found) > 1 else found.pop() if found else -1

@@ -11,15 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from xdsl.dialects import arith, linalg
+from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
     IntegerType,
     Signedness,
     StringAttr,
     TensorType,
     UnrealizedConversionCastOp,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
@@ -61,6 +64,18 @@ ADDITIONS = {"arith.addf", "arith.addi", "arith.ori", "complex.add"}
 SUBTRACTIONS = {"arith.subf", "arith.subi", "complex.sub"}
 
 
+def is_zero(value: SSAValue) -> bool:
+    """Whether a scalar is a constant 0."""
+    op = value.owner
+    if isinstance(op, complex.CreateOp | UnrealizedConversionCastOp):
+        return all(is_zero(v) for v in op.operands)
+    if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr | IntegerAttr):
+        return op.value.value.data == 0
+    if isinstance(op, complex.ConstantOp) and isinstance(op.value, ArrayAttr):
+        return all(isinstance(p, FloatAttr | IntegerAttr) and p.value.data == 0 for p in op.value.data)
+    return False
+
+
 class NotSparsifiable(UnsupportedError):
     text = "this linalg.generic can't be compiled yet: {problem}"
 
@@ -88,6 +103,11 @@ class Node:
     operand: int
     indices: frozenset[int]
     type: Attribute
+
+    @property
+    def kept(self) -> Node:
+        """The operand that a KEEP operation is stored with: the one that is no constant."""
+        return next((a for a in self.args if a.structure is not Structure.CONSTANT), self.args[0])
 
     def leaves(self) -> Iterator[int]:
         if self.structure is Structure.LEAF:
@@ -236,4 +256,7 @@ class _BodyReader:
             raise NotSparsifiable(problem=f"the operation {op.name} in its body")
         args = tuple(self.node(v) for v in op.operands)
         indices = frozenset[int]().union(*(a.indices for a in args))
-        return Node(STRUCTURES.get(op.name, Structure.ANY), op, args, -1, indices, value.type)
+        structure = STRUCTURES.get(op.name, Structure.ANY)
+        if op.name in SUBTRACTIONS and is_zero(op.operands[0]):
+            structure = Structure.KEEP  # integers are negated so
+        return Node(structure, op, args, -1, indices, value.type)

@@ -135,6 +135,14 @@ class Format:
     def with_widths(self, pos_width: int, crd_width: int) -> Format:
         return replace(self, pos_width=pos_width, crd_width=crd_width)
 
+    def with_default_widths(self, width: int) -> Format:
+        """Open widths filled in, for the roles that some level stores."""
+        roles = {role for level in self.levels for role in level.arrays}
+        return self.with_widths(
+            (self.pos_width or width) if "positions" in roles else 0,
+            (self.crd_width or width) if "coordinates" in roles else 0,
+        )
+
     def permuted(self, order: Sequence[int]) -> Format:
         """The format whose level ``l`` stores dimension ``order[l]`` (formats without blocks)."""
         return replace(self, exprs=tuple(LevelExpr(d) for d in order))

@@ -91,7 +91,7 @@ class Level(ABC):
 
     def properties(self) -> tuple[str, ...]:
         """The property keywords that differ from the default, in upstream's order."""
-        names = []
+        names: list[str] = []
         if not self.unique:
             names.append("nonunique")
         if not self.ordered:

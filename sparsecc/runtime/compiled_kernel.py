@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -160,7 +160,9 @@ class Kernel:
 
     def finish(self, tensor: SparseTensor, out: Any) -> Any:
         if not tensor.format.is_dense:
-            return tensor
+            # Default widths are what the kernel was made with, not a wish of whoever asked.
+            bare = tensor.format.with_widths(0, 0)
+            return replace(tensor, format=bare) if tensor.format == bare.with_default_widths(32) else tensor
         if tensor.rank == 0:
             return tensor.values[0] if out is None else out
         if out is not None:

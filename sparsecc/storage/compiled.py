@@ -22,7 +22,7 @@ Rows = tuple[AnyInts, AnyInts, AnyArray]
 
 
 @cache
-def _installed() -> Any:
+def installed() -> Any:
     try:
         from scipy import sparse
     except ImportError:
@@ -32,7 +32,7 @@ def _installed() -> Any:
 
 def scipy_sparse() -> Any:
     """``scipy.sparse``, or None."""
-    return _installed() if USE_SCIPY else None
+    return installed() if USE_SCIPY else None
 
 
 def signed(array: AnyInts) -> AnyInts:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparsecc.formats import Format, LevelArrays
-from sparsecc.formats.level import AnyInts, Ints
+from sparsecc.formats.level import AnyInts
 from sparsecc.formats.levels.compressed import Compressed
 from sparsecc.formats.levels.dense import Dense
 from sparsecc.formats.levels.singleton import Singleton
@@ -142,21 +142,21 @@ def bsr_to_rows(tensor: SparseTensor, dst: Format, limit: int | None) -> SparseT
 
 def _split_blocks(positions: AnyInts, coordinates: AnyInts, blocks: AnyArray) -> compiled.Rows:
     """``compiled.blocks_to_rows`` in NumPy: whole rows of blocks move."""
-    high, wide = blocks.shape[1:]
+    high, wide = int(blocks.shape[1]), int(blocks.shape[2])
     counts = np.diff(positions.astype(np.int64))
     start = np.repeat(positions[:-1].astype(np.int64), counts)
     # Row i of block b of a block row with n blocks comes after the i rows of n blocks each.
     slot = np.arange(len(start)) + (high - 1) * start
-    within: Ints = np.arange(high) * np.repeat(counts, counts)[:, None]
-    slots: Ints = (slot[:, None] + within).reshape(-1)
+    within = np.outer(np.repeat(counts, counts), np.arange(high, dtype=np.int64)).reshape(-1)
+    slots = np.repeat(slot, high) + within
     values = np.empty((len(slots), wide), dtype=blocks.dtype)
     values[slots] = blocks.reshape(-1, wide)
     first = np.empty(len(slots), dtype=np.int64)
     first[slots] = np.repeat(coordinates.astype(np.int64) * wide, high)
     starts = np.zeros(len(counts) * high + 1, dtype=np.int64)
     np.cumsum(np.repeat(counts, high) * wide, out=starts[1:])
-    columns: Ints = first[:, None] + np.arange(wide)
-    return starts, columns.reshape(-1), values.reshape(-1)
+    columns = np.repeat(first, wide) + np.tile(np.arange(wide, dtype=np.int64), len(first))
+    return starts, columns, values.reshape(-1)
 
 
 def rows_to_bsr(tensor: SparseTensor, dst: Format, limit: int | None) -> SparseTensor:

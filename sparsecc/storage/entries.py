@@ -4,6 +4,7 @@ where possible."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -70,11 +71,15 @@ def checked_shape(shape: Sequence[Any]) -> tuple[int, ...]:
     except TypeError:
         raise BadShape(shape=shape, problem="it is not a sequence") from None
     for extent in given:
-        if isinstance(extent, bool) or not isinstance(extent, int | np.integer):
+        try:
+            number = None if isinstance(extent, bool | np.bool_) else index(extent)
+        except TypeError:
+            number = None
+        if number is None:
             raise BadShape(shape=shape, problem=f"{extent!r} is not an integer")
-        if not 0 <= extent < 2**63:
+        if not 0 <= number < 2**63:
             raise BadShape(shape=shape, problem=f"{extent} is outside [0, 2**63)")
-        extents.append(int(extent))
+        extents.append(number)
     return tuple(extents)
 
 

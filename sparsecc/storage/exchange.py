@@ -50,19 +50,21 @@ def from_scipy(matrix: Any) -> SparseTensor:
     if len(shape) == 2 and kind in ("csr", "csc"):
         extents = shape if kind == "csr" else shape[::-1]
         fmt = CSR if kind == "csr" else CSC
-        return _compressed(matrix.indptr, matrix.indices, matrix.data, shape, fmt, extents)
+        return from_compressed(matrix.indptr, matrix.indices, matrix.data, shape, fmt, extents)
     if len(shape) == 2 and kind == "bsr":
         rows, columns = matrix.data.shape[1:]
         extents = (shape[0] // rows, shape[1] // columns)
-        return _compressed(
+        return from_compressed(
             matrix.indptr, matrix.indices, matrix.data, shape, bsr(rows, columns), extents
         )
     matrix = matrix.tocoo()
     coords = matrix.coords if hasattr(matrix, "coords") else (matrix.row, matrix.col)
-    return _coordinates([np.asarray(c) for c in coords], supported_values(matrix.data), shape)
+    return from_coordinates([np.asarray(c) for c in coords], supported_values(matrix.data), shape)
 
 
-def _coordinates(coords: list[AnyInts], values: AnyArray, shape: tuple[int, ...]) -> SparseTensor:
+def from_coordinates(
+    coords: list[AnyInts], values: AnyArray, shape: tuple[int, ...]
+) -> SparseTensor:
     """A COO tensor that shares the arrays if they are sorted and without repetitions."""
     refuse_out_of_range(coords, shape)
     order, first = sorted_order(coords, shape, len(values))
@@ -74,7 +76,7 @@ def _coordinates(coords: list[AnyInts], values: AnyArray, shape: tuple[int, ...]
     return SparseTensor(shape, fmt, levels, values)
 
 
-def _compressed(
+def from_compressed(
     positions: Any,
     coordinates: Any,
     values: Any,
@@ -173,7 +175,7 @@ def from_torch(tensor: Any) -> SparseTensor:
         values = _host(tensor.values())
         if values.ndim != 1:
             raise BatchedTorch(layout=layout)
-        return _coordinates(list(_host(tensor.indices())), values, shape)
+        return from_coordinates(list(_host(tensor.indices())), values, shape)
     if layout in ("sparse_csr", "sparse_csc", "sparse_bsr") and len(shape) == 2:
         by_rows = layout != "sparse_csc"
         positions = _host(tensor.crow_indices() if by_rows else tensor.ccol_indices())
@@ -184,7 +186,7 @@ def from_torch(tensor: Any) -> SparseTensor:
             rows, columns = values.shape[1:3]
             fmt, extents = bsr(rows, columns), (shape[0] // rows, shape[1] // columns)
         if values.ndim == (3 if layout == "sparse_bsr" else 1):
-            return _compressed(positions, coordinates, values, shape, fmt, extents)
+            return from_compressed(positions, coordinates, values, shape, fmt, extents)
     raise BatchedTorch(layout=layout)
 
 

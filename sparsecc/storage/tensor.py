@@ -262,6 +262,10 @@ class SparseTensor:
             turned = compiled.transposed(arrays, (columns, rows))
             return None if turned is None else compiled.rows_to_dense(turned, (rows, columns))
         coords, values = self.entries()
+        if not self.format.padded and self.format.levels[1].name == "singleton":
+            # As they are stored: narrower than the int64 of a walk.
+            stored = (level.coordinates for level in self.levels)
+            coords = [compiled.signed(c) for c in stored if c is not None]
         row, column = dim_coordinates(self.format, coords)
         return compiled.entries_to_dense(row, column, values, (rows, columns))
 

@@ -15,7 +15,6 @@ from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
 from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Unpacked
 from sparsecc.formats.levels.compressed import order_problems, range_problems
 
-
 MAX_SLOTS = 1 << 27
 """Slots beyond this are refused if nearly all of them would be padding."""
 

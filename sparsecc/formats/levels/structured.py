@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsecc.diagnostics import FormatError
 from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
-from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Unpacked
+from sparsecc.formats.level import Ability, AnyInts, Ints, Level, LevelArrays, Packed, Unpacked
 from sparsecc.formats.levels.compressed import order_problems, range_problems
 
 
@@ -23,8 +23,8 @@ class OverfullGroup(FormatError):
 def _tables(n: int, m: int) -> tuple[AnyInts, AnyInts, AnyInts]:
     """For each of the 2**m patterns of a group: the entries, the n coordinates stored (the lowest unused ones
     fill up), and the slot of each coordinate."""
-    patterns = np.arange(2**m)
-    used = (patterns[:, None] >> np.arange(m)) & 1 == 1
+    patterns = np.arange(2**m, dtype=np.int64)
+    used = np.bitwise_and(patterns[:, None] >> np.arange(m, dtype=np.int64), 1) == 1
     counts = used.sum(axis=1)
     keep = used | (np.cumsum(~used, axis=1) <= (n - counts)[:, None])
     filled = np.zeros((2**m, n), dtype=np.uint8)

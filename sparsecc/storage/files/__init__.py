@@ -1,1 +1,90 @@
-"""."""
+"""Files by suffix: ``read`` and ``write``. A line of :data:`SUFFIXES` is a file format."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from sparsecc.diagnostics import did_you_mean
+from sparsecc.formats import Format
+from sparsecc.storage.files.errors import UnknownSuffix, UnreadableFile
+from sparsecc.storage.tensor import SparseTensor
+
+SUFFIXES: dict[str, tuple[str, tuple[str, ...]]] = {
+    # suffix: (module and function without read_ and write_, the options its reader knows)
+    ".mtx": ("sparsecc.storage.files.mtx:mtx", ("mirror",)),
+    ".mtx.gz": ("sparsecc.storage.files.mtx:mtx", ("mirror",)),
+    ".tns": ("sparsecc.storage.files.tns:tns", ("shape",)),
+    ".npz": ("sparsecc.storage.files.npz:npz", ("key",)),
+    ".npy": ("sparsecc.storage.files.npy:npy", ()),
+}
+
+
+def _function(path: Path, verb: str) -> tuple[Callable[..., Any], tuple[str, ...], str]:
+    name = path.name.lower()
+    suffix = max((s for s in SUFFIXES if name.endswith(s)), key=len, default="")
+    if not suffix:
+        help = did_you_mean("".join(path.suffixes[-2:]), list(SUFFIXES))
+        raise UnknownSuffix(name=path.name, place=str(path), help=help)
+    target, options = SUFFIXES[suffix]
+    module, _, kind = target.partition(":")
+    return getattr(import_module(module), f"{verb}_{kind}"), options, suffix
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    format: str | Format | None = None,
+    key: str | None = None,
+    mirror: bool = True,
+    shape: Sequence[int] | None = None,
+) -> SparseTensor:
+    """The tensor of a ``.mtx .mtx.gz .tns .npz .npy`` file, in ``format`` if one is named.
+
+    ``key`` names an array of an ``.npz``; ``mirror=False`` keeps the one stored triangle of a
+    symmetric ``.mtx``;
+    ``shape`` is that of a ``.tns``. Files are untrusted: whatever is wrong is one FileError with
+    its place."""
+    where = Path(path)
+    function, options, _ = _function(where, "read")
+    given = {"key": key, "mirror": mirror, "shape": shape}
+    return function(where, format=format, **{name: given[name] for name in options})
+
+
+def write(tensor: SparseTensor, path: str | os.PathLike[str]) -> None:
+    """Write a file by its suffix. The file appears whole or not at all: it is written beside and
+    renamed.
+
+    Raises CannotHold where the file format can't hold the tensor, UnreadableFile where the folder
+    can't be written."""
+    where = Path(path)
+    function, _, suffix = _function(where, "write")
+    out = BytesIO()
+    function(tensor, out)
+    content = out.getvalue()
+    if suffix.endswith(".gz"):
+        content = gzip.compress(content, mtime=0)
+    try:
+        handle, beside = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.")
+    except OSError as error:
+        raise UnreadableFile(reason=error.strerror or str(error), place=str(path)) from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, where)
+    except OSError as error:
+        Path(beside).unlink(missing_ok=True)
+        raise UnreadableFile(reason=error.strerror or str(error), place=str(path)) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -149,3 +149,25 @@ func.func @f(%x: f64) {
   %0 = arith.cmpf "lt", %x, %x : f64
   return
 }
+
+// -----
+
+func.func @f(%x: f64) {
+  // expected-error@+1 {{the absent region yields an argument of the kernel's body}}
+  %0 = sparse_tensor.unary %x : f64 to f64 present = {} absent = {
+    sparse_tensor.yield %x : f64
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: f64) {
+  // expected-error@+1 {{the absent region yields what the kernel's body computes}}
+  %0 = sparse_tensor.unary %x : f64 to f64 present = {} absent = {
+    %1 = arith.constant 1.0 : f64
+    %2 = arith.addf %1, %1 : f64
+    sparse_tensor.yield %2 : f64
+  }
+  return
+}

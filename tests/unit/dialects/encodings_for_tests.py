@@ -37,9 +37,11 @@ MAPS = [
 ]
 """Maps as upstream prints them."""
 
-ALL = [parse_format(text) for text in [*NAMED, *MAPS]]
-ALL += [parse_format(f"{text}@i32/i64") for text in ("CSR", "CSC", "COO")]
-ALL += [parse_format("CSR").with_widths(p, c) for p, c in ((32, 0), (0, 32), (8, 16), (64, 64))]
+ALL = [
+    *(parse_format(text) for text in [*NAMED, *MAPS]),
+    *(parse_format(f"{text}@i32/i64") for text in ("CSR", "CSC", "COO")),
+    *(parse_format("CSR").with_widths(p, c) for p, c in ((32, 0), (0, 32), (8, 16), (64, 64))),
+]
 
 
 @st.composite

@@ -58,7 +58,8 @@ def test_level_variables_and_inverse():
 
 def test_nested_digits_with_parentheses():
     fmt = parse(
-        "{ map = (i) -> (i floordiv 12 : dense, (i floordiv 4) mod 3 : compressed, i mod 4 : dense) }"
+        "{ map = (i) -> (i floordiv 12 : dense, (i floordiv 4) mod 3 : compressed, "
+        "i mod 4 : dense) }"
     )
     assert fmt is not None
     assert [(e.div, e.mod) for e in fmt.exprs] == [(12, 0), (4, 3), (1, 4)]

@@ -17,8 +17,12 @@ from sparsecc.formats import parse_format
 from sparsecc.frontends.mlir_text import parse_module
 
 ALIASES = """
-#CSR_p32 = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32 }>
-#CSC_p32 = #sparse_tensor.encoding<{ map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 32 }>
+#CSR_p32 = #sparse_tensor.encoding<{
+  map = (d0, d1) -> (d0 : dense, d1 : compressed), posWidth = 32
+}>
+#CSC_p32 = #sparse_tensor.encoding<{
+  map = (d0, d1) -> (d1 : dense, d0 : compressed), posWidth = 32
+}>
 #COO = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : compressed(nonunique), d1 : singleton) }>
 """
 ARGUMENTS = (
@@ -38,8 +42,8 @@ OPERATIONS = {
     "-> (tensor<2xindex>, tensor<3x2xindex>), tensor<3xf64>, (index, index), index",
     "positions": "%0 = sparse_tensor.positions %a {level = 1 : index} : tensor<4x6xf64, #CSR_p32> "
     "to memref<?xi32>",
-    "coordinates": "%0 = sparse_tensor.coordinates %a {level = 1 : index} : tensor<4x6xf64, #CSR_p32> "
-    "to memref<?xindex>",
+    "coordinates": "%0 = sparse_tensor.coordinates %a {level = 1 : index} : "
+    "tensor<4x6xf64, #CSR_p32> to memref<?xindex>",
     "coordinates (strided)": "%0 = sparse_tensor.coordinates %b {level = 1 : index} : "
     "tensor<4x6xf64, #COO> to memref<?xindex, strided<[?], offset: ?>>",
     "coordinates_buffer": "%0 = sparse_tensor.coordinates_buffer %b : tensor<4x6xf64, #COO> "
@@ -58,7 +62,8 @@ OPERATIONS = {
         %2 = arith.truncf %1 : f64 to f32
         sparse_tensor.yield %2 : f32
       } absent = {
-        sparse_tensor.yield %y : f32
+        %3 = arith.constant 1.000000e+00 : f32
+        sparse_tensor.yield %3 : f32
       }""",
     "binary": """%0 = sparse_tensor.binary %x, %x : f64, f64 to f64 overlap = {
       ^bb0(%1: f64, %2: f64):
