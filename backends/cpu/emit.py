@@ -147,10 +147,11 @@ class _FunctionEmitter:
             text = llvm_type(op.results[0].type)
             opcode = BINARY[op.name]
             if not isinstance(op.results[0].type, VectorType):
-                # A scalar sum is one chain of dependent operations, and there an addition (2 or 3 cycles)
-                # is faster than a fused one (4); vectors have enough chains for fused ones to win.
+                # A scalar sum is one chain of dependent operations, and an addition (2 or 3 cycles)
+                # is faster there than a fused one (4); vectors have enough chains for fused ones.
                 opcode = opcode.removesuffix(" contract")
-            self.define(op.results[0], f"{opcode} {text} {self.value(op.operands[0])}, {self.value(op.operands[1])}")
+            left, right = self.value(op.operands[0]), self.value(op.operands[1])
+            self.define(op.results[0], f"{opcode} {text} {left}, {right}")
         elif op.name in CASTS:
             source = op.operands[0]
             self.define(
