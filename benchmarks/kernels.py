@@ -7,7 +7,7 @@ from typing import Any
 
 import matrices
 import numpy as np
-import scipy.sparse as sp
+from matrices import sp
 from timing import Row, Table, interleaved
 
 import sparsecc as sc
@@ -17,7 +17,7 @@ Matrices = Mapping[str, Callable[[], Any]]
 
 def _close(ours: Any, theirs: Any, what: str) -> None:
     """A benchmark of wrong answers is none."""
-    ours = ours if isinstance(ours, np.ndarray) else ours.to_numpy()
+    ours = np.asarray(ours)
     exact = np.dtype(theirs.dtype).itemsize > 4
     if not np.allclose(ours, theirs, rtol=1e-9 if exact else 1e-3, atol=1e-12 if exact else 1e-3):
         raise AssertionError(f"{what}: results differ")
@@ -30,9 +30,9 @@ def _rounds(quick: bool) -> int:
 def spmv(cases: Matrices, quick: bool) -> Table:
     """CSR times a vector."""
     table = Table("spmv", "SpMV, CSR: y[i] = A[i,j] * x[j] (CPU ms)", "ours / SciPy")
-    for name, make in cases.items():
-        matrix = make()
-        a, x = sc.asarray(matrix), np.linspace(1, 2, matrix.shape[1], dtype=matrix.dtype)
+
+    def measure(name: str, matrix: Any) -> None:
+        a, x = sc.asarray(matrix), np.linspace(1, 2, matrix.shape[1]).astype(matrix.dtype)
         y = np.empty(matrix.shape[0], matrix.dtype)
         kernel = sc.compile("y[i] = A[i,j] * x[j]", A=a, x=x)
         _close(kernel(A=a, x=x), matrix @ x, name)
@@ -46,6 +46,9 @@ def spmv(cases: Matrices, quick: bool) -> Table:
         )
         ratio = times["ours, new result"] / times["SciPy"]
         table.add(Row(name, times, ratio, 1.1, note=f"{matrix.nnz} entries"))
+
+    for name, make in cases.items():
+        measure(name, make())
     return table
 
 
@@ -53,11 +56,11 @@ def spmm(cases: Matrices, columns: int, quick: bool) -> Table:
     """CSR times a dense row-major matrix."""
     table = Table(f"spmm-{columns}", f"SpMM, CSR x dense of {columns} columns (CPU ms)",
                   "ours, out= / SciPy")  # fmt: skip
-    for name, make in cases.items():
-        matrix = make()
+
+    def measure(name: str, matrix: Any) -> None:
         if matrix.shape[0] * columns > 50_000_000:
             table.add(Row(name, {}, note="left out: the result takes over 400 MB"))
-            continue
+            return
         rng = np.random.default_rng(1)
         a = sc.asarray(matrix)
         b = rng.random((matrix.shape[1], columns)).astype(matrix.dtype)
@@ -75,14 +78,17 @@ def spmm(cases: Matrices, columns: int, quick: bool) -> Table:
         note = f"new result: {times['ours, new result'] / times['SciPy']:.2f}"
         bar = 1 / 1.5 if columns == 32 else None
         table.add(Row(name, times, times["ours, out="] / times["SciPy"], bar, note=note))
+
+    for name, make in cases.items():
+        measure(name, make())
     return table
 
 
 def add(cases: Matrices, quick: bool) -> Table:
     """CSR + CSR."""
     table = Table("add", "CSR + CSR into CSR (CPU ms; B is A's transpose)", "ours / SciPy")
-    for name, make in cases.items():
-        first = make()
+
+    def measure(name: str, first: Any) -> None:
         # The Laplacian is symmetric: a shifted copy makes the patterns differ.
         other = sp.csr_array(first.T) if (first != first.T).nnz else sp.csr_array(_shifted(first))
         other.sort_indices()
@@ -93,6 +99,9 @@ def add(cases: Matrices, quick: bool) -> Table:
             {"ours": lambda: kernel(A=a, B=b), "SciPy": lambda: first + other}, _rounds(quick)
         )
         table.add(Row(name, times, times["ours"] / times["SciPy"]))
+
+    for name, make in cases.items():
+        measure(name, make())
     return table
 
 
@@ -114,13 +123,13 @@ def spgemm(cases: Matrices, quick: bool) -> Table:
     """CSR times CSR, rows sorted."""
     table = Table("spgemm", "SpGEMM, CSR x CSR into CSR, A * A (CPU ms; ours are sorted)",
                   "ours / SciPy sorted")  # fmt: skip
-    for name, make in cases.items():
-        matrix = make()
+
+    def measure(name: str, matrix: Any) -> None:
         a = sc.asarray(matrix)
         kernel = sc.compile("C[i,j] = A[i,k] * B[k,j]", A=a, B=a, out="CSR")
         _same_sparse(kernel(A=a, B=a), matrix @ matrix, name)
 
-        def peer(matrix: Any = matrix) -> Any:
+        def peer() -> Any:
             product = matrix @ matrix
             product.sort_indices()
             return product
@@ -135,6 +144,9 @@ def spgemm(cases: Matrices, quick: bool) -> Table:
         )
         note = f"to unsorted SciPy: {times['ours'] / times['SciPy']:.2f}"
         table.add(Row(name, times, times["ours"] / times["SciPy sorted"], note=note))
+
+    for name, make in cases.items():
+        measure(name, make())
     return table
 
 
@@ -142,17 +154,15 @@ def sddmm(cases: Matrices, quick: bool) -> Table:
     """Sampled dense-dense product."""
     table = Table("sddmm", "SDDMM, C[i,j] = A[i,j] * B[i,k] * D[j,k] with 32 k (CPU ms)",
                   "ours / NumPy")  # fmt: skip
-    for name, make in cases.items():
-        matrix = make()
+
+    def measure(name: str, matrix: Any) -> None:
         rng = np.random.default_rng(1)
         b, d = (rng.random((n, 32)).astype(matrix.dtype) for n in matrix.shape)
         a = sc.asarray(matrix)
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        rows: Any = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
         kernel = sc.compile("C[i,j] = A[i,j] * B[i,k] * D[j,k]", A=a, B=b, D=d, out="CSR")
 
-        def peer(
-            matrix: Any = matrix, rows: Any = rows, b: Any = b, d: Any = d
-        ) -> Any:
+        def peer() -> Any:
             return matrix.data * np.einsum("nk,nk->n", b[rows], d[matrix.indices])
 
         _close(kernel(A=a, B=b, D=d).values, peer(), name)
@@ -160,6 +170,9 @@ def sddmm(cases: Matrices, quick: bool) -> Table:
             {"ours": lambda: kernel(A=a, B=b, D=d), "NumPy": peer}, _rounds(quick)
         )
         table.add(Row(name, times, times["ours"] / times["NumPy"]))
+
+    for name, make in cases.items():
+        measure(name, make())
     return table
 
 
@@ -172,13 +185,14 @@ def mttkrp(quick: bool) -> Table:
     i, j, k = coordinates
     unfolded = sp.csr_array((values, (i, j * extent + k)), shape=(extent, extent * extent))
     t = sc.from_coords(coordinates, values, (extent,) * 3, format="CSF")
-    for rank in (8, 32, 64):
+
+    def measure(rank: int) -> None:
         rng = np.random.default_rng(1)
         b, c = rng.random((extent, rank)), rng.random((extent, rank))
         m = np.empty((extent, rank))
         kernel = sc.compile("M[i,r] = T[i,j,k] * B[j,r] * C[k,r]", T=t, B=b, C=c)
 
-        def peer(b: Any = b, c: Any = c, rank: int = rank) -> Any:
+        def peer() -> Any:
             return unfolded @ (b[:, None, :] * c[None, :, :]).reshape(-1, rank)
 
         _close(kernel(T=t, B=b, C=c), peer(), f"MTTKRP {rank}")
@@ -192,4 +206,7 @@ def mttkrp(quick: bool) -> Table:
         )
         ratio = times["ours, out="] / times["SciPy, unfolded"]
         table.add(Row(f"{extent}^3, {len(values)} entries, R = {rank}", times, ratio))
+
+    for rank in (8, 32, 64):
+        measure(rank)
     return table

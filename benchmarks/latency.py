@@ -8,16 +8,18 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-import scipy.io
-import scipy.sparse as sp
-from timing import Row, Table, interleaved, thread_ms
+from matrices import sp
+from timing import Row, Table, interleaved
 
 import sparsecc as sc
 from sparsecc import driver
@@ -42,7 +44,7 @@ KERNELS: dict[str, tuple[str, dict[str, Any], str | None, float]] = {
 
 
 @contextmanager
-def kernel_cache(folder: str) -> Iterator[None]:
+def kernel_cache(folder: str) -> Generator[None]:
     """The disk cache in a folder; ``""`` switches it off."""
     before = os.environ.get("SPARSECC_CACHE")
     os.environ["SPARSECC_CACHE"] = folder
@@ -88,13 +90,13 @@ def processes(quick: bool) -> Table:
     )
     with tempfile.TemporaryDirectory() as folder:
         matrix, vector = f"{folder}/A.mtx", f"{folder}/x.npy"
-        scipy.io.mmwrite(matrix, sp.random_array((50, 50), density=0.1, rng=0))
+        import_module("scipy.io").mmwrite(matrix, sp.random_array((50, 50), density=0.1, rng=0))
         np.save(vector, np.ones(50))
         run = ["-c", cli, "run", spmv, f"A={matrix}:CSR", f"x={vector}", "-o", f"{folder}/y.npy"]
         cases: list[tuple[str, list[str], float | None, bool]] = [
             ("python -c pass", ["-c", "pass"], None, True),
             ("import sparsecc", ["-c", "import sparsecc"], 150, True),
-            ("import sparsecc.api (NumPy comes with it)", ["-c", "import sparsecc.api"], None, True),
+            ("import sparsecc.api (and NumPy)", ["-c", "import sparsecc.api"], None, True),
             ("import numpy", ["-c", "import numpy"], None, True),
             ("import scipy.sparse", ["-c", "import scipy.sparse"], None, True),
             ("sparsecc --help", ["-c", cli, "--help"], 300, True),
@@ -131,9 +133,10 @@ def compilation(quick: bool) -> Table:
         stages: dict[str, list[dict[str, float]]] = {name: [] for name in KERNELS}
         for _ in range(rounds):
             for name, (expr, operands, out, _) in KERNELS.items():
-                kernels: list[sc.Kernel] = []
-                samples[name].append(thread_ms(lambda: kernels.append(fresh(expr, operands, out))))
-                stages[name].append(kernels[0].times)
+                start = time.thread_time_ns()
+                kernel = fresh(expr, operands, out)
+                samples[name].append((time.thread_time_ns() - start) / 1e6)
+                stages[name].append(kernel.times)
     for name, (_, _, _, bar) in KERNELS.items():
         found = {k: median(times[k] for times in stages[name]) for k in stages[name][0]}
         table.add(Row(name, found, median(samples[name]), bar))
@@ -146,10 +149,7 @@ def from_disk(quick: bool) -> Table:
     with tempfile.TemporaryDirectory() as folder, kernel_cache(folder):
         for expr, operands, out, _ in KERNELS.values():
             fresh(expr, operands, out)
-        runs = {
-            name: lambda e=expr, o=operands, f=out: fresh(e, o, f)
-            for name, (expr, operands, out, _) in KERNELS.items()
-        }
+        runs = {name: partial(fresh, e, o, out) for name, (e, o, out, _) in KERNELS.items()}
         for name, total in interleaved(runs, 5 if quick else 15).items():
             table.add(Row(name, {}, total, 2))
     return table

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.io
-import scipy.sparse as sp
 
 Array = npt.NDArray[Any]
+# SciPy's own annotations are too wide for a strict type checker.
+sp: Any = import_module("scipy.sparse")
 
 
 def poisson(side: int) -> Any:
@@ -111,5 +112,5 @@ def from_folder(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def _read(path: Path) -> Any:
-    matrix = _csr(scipy.io.mmread(path))
+    matrix = _csr(import_module("scipy.io").mmread(path))
     return _csr(matrix.real.astype(np.float64))

@@ -6,57 +6,18 @@ counts are the ratios to the peer in the same run. Everything runs on one thread
 
 from __future__ import annotations
 
-import os
-
-# Before NumPy is loaded: the peers run on the calling thread too, whose time is measured.
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[_name] = "1"
-
 import argparse
 import json
+import os
 import platform
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# The checkout that this file is in, whatever is installed.
-sys.path.insert(0, str(ROOT))
-
-import conversions_table  # noqa: E402
-import kernels  # noqa: E402
-import latency  # noqa: E402
-import matrices  # noqa: E402
-import memory  # noqa: E402
-from timing import Row, Table  # noqa: E402
-
-
-def tables(quick: bool, folder: Path | None) -> dict[str, Callable[[], Table]]:
-    """What can be measured, by name, in order."""
-    standard, products = matrices.standard(quick), matrices.products(quick)
-    if folder is not None:
-        standard |= dict(matrices.from_folder(folder))
-    found: dict[str, Callable[[], Table]] = {
-        "processes": lambda: latency.processes(quick),
-        "compile": lambda: latency.compilation(quick),
-        "disk-cache": lambda: latency.from_disk(quick),
-        "call": lambda: latency.call_overhead(quick),
-        "spmv": lambda: kernels.spmv(standard, quick),
-    }
-    for columns in (32, 1, 8, 128):
-        found[f"spmm-{columns}"] = lambda n=columns: kernels.spmm(standard, n, quick)
-    return found | {
-        "add": lambda: kernels.add(products, quick),
-        "spgemm": lambda: kernels.spgemm(products, quick),
-        "sddmm": lambda: kernels.sddmm(products, quick),
-        "mttkrp": lambda: kernels.mttkrp(quick),
-        "memory": lambda: memory.memory(quick),
-        "conversions": lambda: conversions_table.conversions(quick),
-    }
-
 
 def machine() -> dict[str, Any]:
     """Where and on what this ran."""
@@ -97,6 +58,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--matrices", type=Path, metavar="FOLDER",
                         help="real .mtx files for the SpMV and SpMM tables, too")  # fmt: skip
     options = parser.parse_args(argv)
+    # Before NumPy is loaded: the peers run on the calling thread too, whose time is measured.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
+    # The checkout that this file is in, whatever is installed.
+    sys.path.insert(0, str(ROOT))
+    from suite import attempt, tables
+
     known = tables(options.quick, options.matrices)
     wanted = [n for n in known if not options.filter or any(f in n for f in options.filter)]
     if not wanted:
@@ -106,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
           f"Python {facts['python']}, "
           + ", ".join(f"{k} {v}" for k, v in facts["versions"].items())
           + f"; commit {facts['commit']}\n")  # fmt: skip
-    done: list[Table] = []
+    done: list[Any] = []
     for name in wanted:
         table = attempt(name, known[name])
         done.append(table)
@@ -117,15 +85,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         data = {"machine": facts, "quick": options.quick, "tables": [t.data() for t in done]}
         options.json.write_text(json.dumps(data, indent=1) + "\n")
     return 0
-
-
-def attempt(name: str, measure: Callable[[], Table]) -> Table:
-    """A table, or the reason why there is none: one failure must not cost all the rest."""
-    try:
-        return measure()
-    except Exception as error:  # noqa: BLE001
-        reason = " ".join(str(error).split()) or type(error).__name__
-        return Table(name, f"{name} (failed)", rows=[Row(name, {}, note=f"failed: {reason}")])
 
 
 if __name__ == "__main__":

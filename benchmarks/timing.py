@@ -78,7 +78,7 @@ class Table:
         head = ["case", *columns, self.ratio, "bar", "", "note"]
         lines = [[r.case, *(_number(r.times.get(c)) for c in columns), _number(r.ratio),
                   _number(r.bar), r.verdict, r.note] for r in self.rows]  # fmt: skip
-        keep = [n for n, title in enumerate(head) if n == 0 or any(line[n] for line in lines)]
+        keep = [n for n in range(len(head)) if n == 0 or any(line[n] for line in lines)]
         return f"{self.title}\n\n" + markdown([[line[n] for n in keep] for line in [head, *lines]])
 
     def data(self) -> dict[str, Any]:
