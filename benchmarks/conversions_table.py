@@ -25,7 +25,7 @@ def conversions(quick: bool) -> Table:
     for line in done.stdout.splitlines():
         words = line.split()
         if line and not line.startswith(" "):
-            what = line.partition(":")[0]
+            what = line.partition(": ")[0]
         elif len(words) == 5 and words[0] != "from":
             source, target, ours, theirs, _ = words
             times = {"ours": float(ours), "SciPy": float(theirs)}
