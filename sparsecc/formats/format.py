@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 from sparsecc.diagnostics import FormatError
 from sparsecc.formats.level import Ability, Level
@@ -94,12 +95,12 @@ class Format:
     def num_levels(self) -> int:
         return len(self.levels)
 
-    @property
+    @cached_property
     def is_dense(self) -> bool:
         """All levels dense: nothing but values is stored."""
         return all(level.can(Ability.FULL) for level in self.levels)
 
-    @property
+    @cached_property
     def is_row_major(self) -> bool:
         """A plain NumPy array in C order."""
         return self.is_dense and self.is_permutation and self.dim_order == tuple(range(self.rank))
@@ -160,6 +161,7 @@ class Format:
         return text
 
 
+@cache
 def dense_format(rank: int) -> Format:
     """Row-major dense."""
     return Format(rank, tuple(LevelExpr(d) for d in range(rank)), (Dense(),) * rank)

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsecc.diagnostics import OperandError, UsageError, did_you_mean
-from sparsecc.formats import Format, known_name, parse_format
+from sparsecc.formats import Format, LevelArrays, dense_format, known_name, parse_format
 from sparsecc.kernel import Convert, Launch, Operand, Plan
-from sparsecc.runtime.execute import NUMPY, WIDTHS, Executor, Function
+from sparsecc.runtime.execute import NUMPY, WIDTHS, Executor, Function, address
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -55,9 +56,17 @@ NAMES = {np.dtype(t): name for name, t in NUMPY.items()}
 
 def actual_format(tensor: SparseTensor) -> Format:
     """A tensor's format with the widths that its arrays really have (the larger, where they differ)."""
-    pos = [a.positions.dtype.itemsize * 8 for a in tensor.levels if a.positions is not None]
-    crd = [a.coordinates.dtype.itemsize * 8 for a in tensor.levels if a.coordinates is not None]
-    return tensor.format.with_widths(max(pos, default=0), max(crd, default=0))
+    return tensor.format.with_widths(*_widths(tensor))
+
+
+def _widths(tensor: SparseTensor) -> tuple[int, int]:
+    pos = crd = 0
+    for arrays in tensor.levels:
+        if arrays.positions is not None:
+            pos = max(pos, arrays.positions.itemsize * 8)
+        if arrays.coordinates is not None:
+            crd = max(crd, arrays.coordinates.itemsize * 8)
+    return pos, crd
 
 
 def in_format(tensor: SparseTensor, wanted: Format) -> SparseTensor:
@@ -68,6 +77,48 @@ def in_format(tensor: SparseTensor, wanted: Format) -> SparseTensor:
             width = wanted.pos_width if role == "positions" else wanted.crd_width
             assert array.dtype == WIDTHS[width], (role, array.dtype, width)
     return fitting
+
+
+def _overlap(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
+    """Whether two contiguous arrays share memory; NumPy's own test takes longer."""
+    start, other = address(a), address(b)
+    return start < other + b.nbytes and other < start + a.nbytes
+
+
+class _Slot:
+    """Where an operand goes, and what lets most operands through without a second look: comparing
+    formats and widths in full takes longer than a small kernel."""
+
+    def __init__(self, operand: Operand, wanted: Format) -> None:
+        self.operand, self.wanted = operand, wanted
+        self.dtype = np.dtype(NUMPY[operand.dtype])
+        self.rank = len(operand.shape)
+        self.any_extents = all(extent is None for extent in operand.shape)
+        self.plain = wanted == dense_format(self.rank)
+        self.no_arrays = (LevelArrays(),) * self.rank
+        self.seen: Format | None = None
+        """The format object of an operand that fitted, and its widths."""
+        self.widths = (0, 0)
+
+    def at_a_glance(self, given: Any) -> SparseTensor | None:
+        """The operand as a tensor, if it is plainly what the kernel wants."""
+        if not self.any_extents:
+            return None
+        if isinstance(given, SparseTensor):
+            known = given.format is self.seen and given.values.dtype == self.dtype
+            return given if known and _widths(given) == self.widths else None
+        if type(given) is not np.ndarray:
+            return None
+        array: npt.NDArray[Any] = given
+        if not self.plain or array.ndim != self.rank or array.dtype != self.dtype:
+            return None
+        if not array.flags.c_contiguous:
+            return None
+        return SparseTensor(array.shape, self.wanted, self.no_arrays, array.reshape(-1))
+
+    def remember(self, tensor: SparseTensor) -> None:
+        """Know the format of a tensor that has been found to fit."""
+        self.seen, self.widths = tensor.format, _widths(tensor)
 
 
 @dataclass
@@ -87,8 +138,13 @@ class Kernel:
     """What calls have done beside running: conversions of operands."""
 
     def __post_init__(self) -> None:
+        results = self.plan.results
+        self.last = next((s for s in reversed(self.plan.steps) if s.dest == results[-1]), None)
+        self.out_dtype = np.dtype(NUMPY[self.last.dtype]) if isinstance(self.last, Launch) else None
         self.executor = Executor(self.plan, self.functions)
         self.wanted = [parse_format(o.format, len(o.shape)) for o in self.plan.operands]
+        slots = [_Slot(o, w) for o, w in zip(self.plan.operands, self.wanted, strict=True)]
+        self.slots = {slot.operand.name: slot for slot in slots}
 
     # -- calling -------------------------------------------------------------------------------
 
@@ -107,18 +163,19 @@ class Kernel:
         return results[0] if len(results) == 1 else tuple(results)
 
     def bind(self, operands: Mapping[str, Any]) -> list[SparseTensor]:
-        names = [o.name for o in self.plan.operands]
         for name in operands:
-            if name not in names:
-                raise UnknownOperandName(name=name, help=did_you_mean(name, names))
+            if name not in self.slots:
+                raise UnknownOperandName(name=name, help=did_you_mean(name, list(self.slots)))
         tensors: list[SparseTensor] = []
-        for operand, wanted in zip(self.plan.operands, self.wanted, strict=True):
-            if operand.name not in operands:
-                raise MissingOperand(name=operand.name, known=", ".join(names))
-            tensors.append(self.fit(operands[operand.name], operand, wanted))
+        for name, slot in self.slots.items():
+            if name not in operands:
+                raise MissingOperand(name=name, known=", ".join(self.slots))
+            given = operands[name]
+            tensors.append(slot.at_a_glance(given) or self.fit(given, slot))
         return tensors
 
-    def fit(self, given: Any, operand: Operand, wanted: Format) -> SparseTensor:
+    def fit(self, given: Any, slot: _Slot) -> SparseTensor:
+        operand, wanted = slot.operand, slot.wanted
         tensor = given if isinstance(given, SparseTensor) else asarray(given)
         if tensor.rank != len(operand.shape):
             raise WrongRank(name=operand.name, found=tensor.rank, wanted=len(operand.shape))
@@ -137,10 +194,11 @@ class Kernel:
                 self.notes.append(note)
                 warnings.warn(note, OperandConverted, stacklevel=5)
             tensor = in_format(tensor, wanted)
+        slot.remember(tensor)
         return tensor
 
     def check_output(self, out: Any, tensors: list[SparseTensor]) -> None:
-        last = next(s for s in reversed(self.plan.steps) if s.dest == self.plan.results[-1])
+        last = self.last
         if not isinstance(last, Launch) or last.assembly != "dense" or last.init is not None:
             raise BadOutput(problem="the result is not dense", dtype="", shape="", help="leave out= away")
         extents: dict[int, int] = {}
@@ -148,15 +206,19 @@ class Kernel:
             if number < len(tensors):
                 extents.update(zip(access, tensors[number].shape, strict=True))
         shape = tuple(extents.get(loop) for loop in last.out)
-        facts = {"dtype": last.dtype, "shape": shape}
-        if not isinstance(out, np.ndarray) or out.dtype != NUMPY[last.dtype]:
-            raise BadOutput(problem=f"it is no array of {last.dtype}", **facts)
-        if any(s is not None and s != n for s, n in zip(shape, out.shape, strict=False)) or out.ndim != len(shape):
-            raise BadOutput(problem=f"its shape is {out.shape}", **facts)
-        if not out.flags.c_contiguous or not out.flags.writeable:
-            raise BadOutput(problem="it is not contiguous and writable", **facts)
-        if any(np.may_share_memory(out, t.values) for t in tensors):
-            raise BadOutput(problem="it shares memory with an operand", **facts)
+        problem = ""
+        if not isinstance(out, np.ndarray) or out.dtype != self.out_dtype:
+            problem = f"it is no array of {last.dtype}"
+        elif out.ndim != len(shape) or any(
+            wanted not in (None, found) for wanted, found in zip(shape, out.shape, strict=True)
+        ):
+            problem = f"its shape is {out.shape}"
+        elif not out.flags.c_contiguous or not out.flags.writeable:
+            problem = "it is not contiguous and writable"
+        elif any(_overlap(out, t.values) for t in tensors):
+            problem = "it shares memory with an operand"
+        if problem:
+            raise BadOutput(problem=problem, dtype=last.dtype, shape=shape)
 
     def finish(self, tensor: SparseTensor, out: Any) -> Any:
         if not tensor.format.is_dense:
