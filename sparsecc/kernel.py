@@ -31,11 +31,22 @@ class Convert:
 
 
 @dataclass(frozen=True)
+class Reinterpret:
+    """Tensor ``dest`` has the arrays of ``source`` under another format: seen by its levels (no ``shape``), or by
+    dimensions again, whose extents are those of other tensors' dimensions."""
+
+    source: int
+    dest: int
+    format: str
+    shape: tuple[tuple[int, int], ...] | None
+
+
+@dataclass(frozen=True)
 class Launch:
     """Tensor ``dest`` is what a kernel makes of ``inputs``.
 
-    ``access[k]`` is the loop of each dimension of input k, ``out`` of the result; ``roles`` say what each
-    argument word is. ``bound``: inputs whose stored entries together bound the result's (None: the kernel
+    ``extents`` are groups of dimensions that have one extent, by the name of their index: pairs of a tensor's
+    number and a dimension. ``shape`` is the group of each dimension of the result. ``roles`` say what each argument word is. ``bound``: inputs whose stored entries together bound the result's (None: the kernel
     ``<kernel>_count`` counts them first)."""
 
     kernel: str
@@ -46,9 +57,8 @@ class Launch:
     pattern: int | None
     covers: bool
     bound: tuple[int, ...] | None
-    access: tuple[tuple[int, ...], ...]
-    out: tuple[int, ...]
-    loops: tuple[str, ...]
+    extents: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
+    shape: tuple[int, ...]
     format: str
     dtype: str
     roles: tuple[str, ...]
@@ -61,7 +71,7 @@ class Plan:
     """Steps from operands to results (numbers of tensors)."""
 
     operands: tuple[Operand, ...]
-    steps: tuple[Convert | Launch, ...]
+    steps: tuple[Convert | Reinterpret | Launch, ...]
     results: tuple[int, ...]
     names: tuple[str, ...]
 
@@ -81,7 +91,7 @@ class Plan:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Plan:
-        kinds = {"Convert": Convert, "Launch": Launch}
+        kinds = {"Convert": Convert, "Reinterpret": Reinterpret, "Launch": Launch}
         steps = tuple(
             kinds[s["kind"]](**{k: _tuples(v) for k, v in s.items() if k != "kind"}) for s in data["steps"]
         )

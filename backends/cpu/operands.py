@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AffineMapAttr,
     ArrayAttr,
     ComplexType,
     DenseArrayBase,
@@ -21,10 +24,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects import iteration
+from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
 from sparsecc.dialects.sparse_tensor import EncodingAttr
-from sparsecc.dialects.sparse_tensor.ops import ConvertOp
+from sparsecc.dialects.sparse_tensor.ops import ConvertOp, ReinterpretMapOp
 from sparsecc.formats import Format, dense_format
-from sparsecc.kernel import Convert, Launch, Operand, Plan
+from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret
 
 
 class HostOperation(UnsupportedError):
@@ -88,14 +92,31 @@ def host_plan(module: ModuleOp, entry: str) -> Plan:
     return Plan(tuple(operands), tuple(builder.steps), tuple(results), tuple(out_names))
 
 
+Groups = dict[Subscript, list[tuple[int, int]]]
+"""Subscripts to the dimensions (tensor, dimension) that they run over."""
+
+
+def of_levels(fmt: Format, dim: int, subscripts: Sequence[Subscript]) -> Subscript:
+    """The subscript of a dimension, given the subscripts of the levels of a tensor that is seen by them."""
+    terms = [(subscripts[n][0][0], e.div) for n, e in enumerate(fmt.exprs) if e.dim == dim]
+    return tuple(sorted(terms, key=lambda term: (-term[1], term[0])))
+
+
 class _PlanBuilder:
     def __init__(self, functions: dict[str, func.FuncOp], entry: str) -> None:
         self.functions, self.entry = functions, entry
         self.numbers: dict[SSAValue, int] = {}
-        self.steps: list[Convert | Launch] = []
+        self.steps: list[Convert | Reinterpret | Launch] = []
+        self.formats: dict[int, Format] = {}
+        self.sources: dict[int, int] = {}
+        """Tensors seen by levels: what they were."""
+        self.results: dict[int, tuple[Groups, list[Subscript]]] = {}
+        """Results: the groups of dimensions of their launch, and their own subscripts."""
 
     def number(self, value: SSAValue) -> int:
-        self.numbers[value] = len(self.numbers)
+        number = self.numbers[value] = len(self.numbers)
+        if isinstance(value.type, TensorType):
+            self.formats[number] = type_format(value.type)
         return self.numbers[value]
 
     def step(self, op: Operation) -> None:
@@ -105,13 +126,56 @@ class _PlanBuilder:
                 reason = op.attributes.get("sparsecc.reason")
                 text = reason.data if isinstance(reason, StringAttr) else "the program asks for it"
                 source = self.numbers[op.source]
+                if source in self.results:
+                    self.results[len(self.numbers)] = self.results[source]
                 self.steps.append(Convert(source, self.number(op.dest), str(type_format(op.dest.type)), text))
+            case ReinterpretMapOp():
+                self.reinterpret(op)
             case iteration.LaunchOp():
                 self.launch(op)
             case tensor.CastOp():
                 self.numbers[op.dest] = self.numbers[op.source]
             case _:
                 raise HostOperation(name=op.name, function=self.entry)
+
+    def reinterpret(self, op: ReinterpretMapOp) -> None:
+        assert isinstance(op.dest.type, TensorType)
+        source, fmt = self.numbers[op.source], type_format(op.dest.type)
+        shape: tuple[tuple[int, int], ...] | None = None
+        if source in self.results:
+            groups, subscripts = self.results[source]
+            shape = tuple(groups[of_levels(fmt, dim, subscripts)][0] for dim in range(fmt.rank))
+        dest = self.number(op.dest)
+        self.steps.append(Reinterpret(source, dest, str(fmt), shape))
+        if shape is None:
+            self.sources[dest] = source
+
+    def groups(
+        self, op: iteration.LaunchOp, attrs: Mapping[str, Attribute]
+    ) -> tuple[tuple[tuple[str, tuple[tuple[int, int], ...]], ...], tuple[int, ...]]:
+        """Dimensions that have one extent: those with the same subscript, by the name of its index; and the group
+        of each dimension of the result. A tensor that is seen by its levels counts with its own dimensions too."""
+        maps, names = attrs["iteration.maps"], attrs["iteration.loops"]
+        assert isinstance(maps, ArrayAttr) and isinstance(names, ArrayAttr)
+        loops = [n.data for n in names.data if isinstance(n, StringAttr)]
+        *inputs, out = [_subscripts(m) for m in maps.data]
+        groups: Groups = {}
+        for value, subscripts in zip(op.inputs, inputs, strict=True):
+            number = self.numbers[value]
+            for dim, subscript in enumerate(subscripts):
+                groups.setdefault(subscript, []).append((number, dim))
+            source = self.sources.get(number)
+            if source is None:
+                continue
+            fmt = self.formats[source]
+            for dim in range(fmt.rank):
+                groups.setdefault(of_levels(fmt, dim, subscripts), []).append((source, dim))
+        self.results[len(self.numbers)] = (groups, out)
+        numbers = {subscript: n for n, subscript in enumerate(groups)}
+        if any(subscript not in numbers for subscript in out):
+            raise HostOperation(name="a result with an index of its own", function=self.entry)
+        named = tuple((_index_name(subscript, loops), tuple(dims)) for subscript, dims in groups.items())
+        return named, tuple(numbers[subscript] for subscript in out)
 
     def launch(self, op: iteration.LaunchOp) -> None:
         name = op.kernel.data
@@ -121,13 +185,10 @@ class _PlanBuilder:
         assert isinstance(type_, TensorType)
         pattern = attrs.get("iteration.pattern")
         bound = attrs.get("iteration.bound")
-        accesses = attrs["iteration.access"]
-        assert isinstance(accesses, ArrayAttr)
-        *inputs, out = [_ints(a) for a in accesses.data]
+        groups, shape = self.groups(op, attrs)
         source = attrs.get("sparsecc.source")
         assembly = attrs["iteration.assembly"]
-        names = attrs["iteration.loops"]
-        assert isinstance(assembly, StringAttr) and isinstance(names, ArrayAttr)
+        assert isinstance(assembly, StringAttr)
         self.steps.append(
             Launch(
                 kernel=name,
@@ -138,9 +199,8 @@ class _PlanBuilder:
                 pattern=pattern.value.data if isinstance(pattern, IntegerAttr) else None,
                 covers="iteration.covers" in attrs,
                 bound=None if bound is None else _ints(bound),
-                access=tuple(inputs),
-                out=out,
-                loops=tuple(n.data for n in names.data if isinstance(n, StringAttr)),
+                extents=groups,
+                shape=shape,
                 format=str(type_format(type_)),
                 dtype=dtype_name(type_.element_type),
                 roles=_roles(kernel),
@@ -148,6 +208,18 @@ class _PlanBuilder:
                 source=source.data if isinstance(source, StringAttr) else name,
             )
         )
+
+
+def _subscripts(attribute: Attribute) -> list[Subscript]:
+    assert isinstance(attribute, AffineMapAttr)
+    subscripts = [read_subscript(expr) for expr in attribute.data.results]
+    return [s for s in subscripts if s is not None]
+
+
+def _index_name(subscript: Subscript, loops: Sequence[str]) -> str:
+    """``i``, or for digits ``i1`` and ``i0`` of a split index the ``i`` again."""
+    name = loops[subscript[0][0]]
+    return name.rstrip("0123456789") or name if len(subscript) > 1 else name
 
 
 def _ints(attribute: Attribute) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 STAGES: dict[str, tuple[str, ...]] = {
     "tensor": (),
-    "selected": ("generalize-named-ops", "select-formats", "schedule-loops"),
+    "selected": ("generalize-named-ops", "select-formats", "split-blocks", "schedule-loops"),
     "iteration": ("sparsify",),
     "loops": ("lower-iteration",),
 }

@@ -169,7 +169,7 @@ def common_format(node: Node, view: GenericView) -> Format | None:
     match node.structure:
         case Structure.LEAF:
             access = view.inputs[node.operand]
-            sparse = not access.format.is_dense and access.indices == view.out.indices
+            sparse = not access.format.is_dense and access.subscripts == view.out.subscripts
             return access.format if sparse else None
         case Structure.KEEP:
             return common_format(node.kept, view)

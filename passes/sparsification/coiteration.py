@@ -12,9 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import (
-    i1,
-)
 from xdsl.ir import SSAValue
 
 from sparsecc.dialects import iteration
@@ -27,10 +24,7 @@ class LoopLowering(KernelLowering):
     # -- iteration -----------------------------------------------------------------------------
 
     def iterate(self, op: iteration.IterateOp) -> None:
-        inits = [self.get(v) for v in op.inits]
-        if self.vector_index is not None:
-            # Inside a block of columns every loop-carried element is a vector; presence is shared.
-            inits = [v if v.type == i1 else self.b.broadcast(v, self.width) for v in inits]
+        inits = self.widened([self.get(v) for v in op.inits])
         if op.vector is not None:
             assert not inits
             self.blocks(op, [int(w) for w in op.vector.get_values()])
@@ -52,9 +46,7 @@ class LoopLowering(KernelLowering):
         results = self.lower_block(block)
         if level is not None:
             self.assembly.leave(level, coordinate, self.size(self.out, level), mark)
-        if self.vector_index is not None:
-            results = [v if v.type == i1 else self.b.broadcast(v, self.width) for v in results]
-        return results
+        return self.widened(results)
 
     def blocks(self, op: iteration.IterateOp, widths: Sequence[int]) -> None:
         """A loop along contiguous values: by blocks of each width, then one by one."""

@@ -7,11 +7,12 @@ from xdsl.dialects.builtin import UnrealizedConversionCastOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
+from sparsecc.dialects.sparse_tensor.ops import ReinterpretMapOp
 from sparsecc.passes.sparsification.term import is_zero
 
 _REMOVABLE = (
     tensor.EmptyOp, tensor.DimOp, tensor.SplatOp, linalg.FillOp, arith.ConstantOp, complex.ConstantOp, complex.CreateOp,
-    UnrealizedConversionCastOp,
+    UnrealizedConversionCastOp, ReinterpretMapOp,
 )  # fmt: skip
 
 
@@ -19,6 +20,8 @@ def initial_value(generic: linalg.GenericOp) -> SSAValue | None:
     """The tensor that a result starts from, or None if that is nothing but zeros (or not read)."""
     value = generic.outputs[0]
     op = value.owner
+    if isinstance(op, ReinterpretMapOp):
+        op = op.source.owner
     if isinstance(op, tensor.EmptyOp):
         return None
     if isinstance(op, linalg.FillOp | tensor.SplatOp) and is_zero(op.operands[0]):

@@ -43,7 +43,8 @@ def operand_edges(access: Access) -> Edges:
         if kind.can(Ability.FULL):
             continue
         inner = access.level_index(level)
-        edges |= {(access.level_index(k), inner) for k in range(level)} - {(inner, inner)}
+        outer = {loop for k in range(level) for loop, _ in access.level_subscript(k)} - {inner}
+        edges |= {(loop, inner) for loop in outer}
     return edges
 
 
@@ -51,6 +52,16 @@ def result_edges(out_order: Sequence[int], reductions: Sequence[int]) -> Edges:
     """Levels in order; reductions inside all but the innermost level (there a workspace helps)."""
     edges = {(a, b) for a, b in zip(out_order, out_order[1:], strict=False)}
     return edges | {(a, r) for a in out_order[:-1] for r in reductions}
+
+
+def digit_edges(view: GenericView) -> Edges:
+    """The number of a block before the place inside it."""
+    return {
+        (a[0], b[0])
+        for access in [*view.inputs, view.out]
+        for subscript in access.subscripts
+        for a, b in zip(subscript, subscript[1:], strict=False)
+    }
 
 
 def order_loops(view: GenericView, out_order: tuple[int, ...] | None) -> LoopOrder:
@@ -75,11 +86,12 @@ def order_loops(view: GenericView, out_order: tuple[int, ...] | None) -> LoopOrd
     )
     # Loops of the result come first, so that a reduction stays in a register.
     rank = {k: n for n, k in enumerate([*(out_order or view.out_indices), *view.reductions])}
+    digits = digit_edges(view)
     best: tuple[float, LoopOrder] | None = None
     for cost, _, choice, out in candidates:
         if best is not None and best[0] <= cost:
             break
-        edges = set[tuple[int, int]]().union(*(ways[n][way] or () for n, way in enumerate(choice)))
+        edges = digits.union(*(ways[n][way] or () for n, way in enumerate(choice)))
         if out is not None:
             edges |= result_edges(out, view.reductions)
         order = sorted_loops(view.num_loops, edges, rank)
@@ -115,10 +127,22 @@ def sweeps(view: GenericView, order: tuple[int, ...], converted: tuple[int, ...]
         walks = {k: k in sparse and not full_at(view.inputs[k], loop, order, k in converted) for k in dense}
         lattice = merge_lattice.build(view.term, walks, frozenset(), dense)
         outside = set(order[:at])
-        known = any(outside <= set(view.inputs[k].indices) for k in sparse)
+        known = any(
+            outside <= set(view.inputs[k].indices) or below_sparse(view.inputs[k], loop) for k in sparse
+        )
         if sparse and not known and lattice is not None and lattice.full:
             count += 1
     return count
+
+
+def below_sparse(access: Access, loop: int) -> bool:
+    """Whether an operand's level of a loop stands below a sparse one: its coordinates are stored ones."""
+    for level, kind in enumerate(access.format.levels):
+        if loop in {k for k, _ in access.level_subscript(level)}:
+            return False
+        if not kind.can(Ability.FULL):
+            return True
+    return False
 
 
 def full_at(access: Access, loop: int, order: tuple[int, ...], converted: bool) -> bool:
@@ -127,5 +151,7 @@ def full_at(access: Access, loop: int, order: tuple[int, ...], converted: bool) 
         # By rows if it is a matrix, compressed in every level otherwise.
         first = min(access.indices, key=order.index)
         return len(access.indices) == 2 and loop == first
-    levels = [n for n in range(access.format.num_levels) if access.level_index(n) == loop]
+    levels = [
+        n for n in range(access.format.num_levels) if loop in {k for k, _ in access.level_subscript(n)}
+    ]
     return all(access.format.levels[n].can(Ability.FULL) for n in levels)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from xdsl.dialects import arith, func, tensor
+from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -51,7 +51,6 @@ class KernelBuilder(TermValues):
         out_type = generic.results[0].type
         assert isinstance(out_type, TensorType)
         self.fn = func.FuncOp(name, FunctionType.from_lists([*(v.type for v in generic.inputs), out_type], []))
-        self.out = self.fn.body.block.args[-1]
         super().__init__(GenericView.of(generic), self.fn.body.block)
         order = generic.attributes.get("sparsecc.order")
         assembly = generic.attributes.get("sparsecc.assembly")
@@ -80,8 +79,7 @@ class KernelBuilder(TermValues):
                 fn.attributes[key] = self.generic.attributes[key]
         fn.attributes["iteration.order"] = ArrayAttr([StringAttr(view.names[k]) for k in self.order])
         fn.attributes["iteration.loops"] = ArrayAttr([StringAttr(name) for name in view.names])
-        accesses = [a.indices for a in [*view.inputs, view.out]]
-        fn.attributes["iteration.access"] = ArrayAttr([DenseArrayBase.from_list(i64, list(a)) for a in accesses])
+        fn.attributes["iteration.maps"] = self.generic.indexing_maps
         if self.covers_result():
             fn.attributes["iteration.covers"] = UnitAttr()
         if self.assembly in ("append", "workspace", "coordinates"):
@@ -99,9 +97,9 @@ class KernelBuilder(TermValues):
 
     def extent(self, loop: int) -> SSAValue:
         for value, access in zip(self.tensors, self.view.inputs, strict=True):
-            if loop in access.indices:
-                number = IntegerAttr.from_index_int_value(access.indices.index(loop))
-                return self.add(tensor.DimOp(value, self.add(arith.ConstantOp(number))), f"n{self.view.names[loop]}")
+            for dim in range(access.format.rank):
+                if access.dim_loop(dim) == loop:
+                    return self.dim(value, dim, f"n{self.view.names[loop]}")
         raise NotSparsifiable(problem=f"no operand gives loop {self.view.names[loop]} an extent")
 
     # -- what the loops do to the result -------------------------------------------------------
@@ -164,9 +162,10 @@ class KernelBuilder(TermValues):
                 continue
             while depth[k] < access.format.num_levels:
                 level = depth[k]
-                coordinate = state.coordinates[access.level_index(level)]
-                if coordinate is None:
+                subscript = access.level_subscript(level)
+                if any(state.coordinates[loop] is None for loop, _ in subscript):
                     break
+                coordinate = self.coordinate(subscript, state)
                 hint = f"{(self.tensors[k].name_hint or 't').lower()}{level + 1}"
                 cursors[k] = self.add(iteration.LocateOp(self.tensors[k], cursors[k], coordinate, level), hint)
                 if not access.format.levels[level].can(Ability.FULL):
@@ -227,7 +226,7 @@ class KernelBuilder(TermValues):
                 state.absent | (walking - active),
             )
             self.block = block
-            carried = body(self.locate_all(inner), block.args[1 + len(members) :])
+            carried = self.guarded_visit(loop, inner, block.args[1 + len(members) :], body)
             self.end(iteration.YieldOp(carried))
             regions.append(Region(block))
         self.block = saved
@@ -244,6 +243,23 @@ class KernelBuilder(TermValues):
             self.vector[1:] if self.vector and self.vector[0] == loop else (),
             self.assembled_level(loop),
         )
+        self.end(op)
+        return op.results
+
+    def guarded_visit(
+        self, loop: int, state: State, carried: Sequence[SSAValue], body: Body
+    ) -> Sequence[SSAValue]:
+        """The body of a visit, run only inside the dimensions."""
+        flag = self.inside(loop, state)
+        if flag is None:
+            return body(self.locate_all(state), carried)
+        saved, yes = self.block, Block()
+        self.block = yes
+        results = body(self.locate_all(state), carried)
+        self.end(scf.YieldOp(*results))
+        self.block = saved
+        no = Region(Block([scf.YieldOp(*carried)])) if carried else Region()
+        op = scf.IfOp(flag, [v.type for v in carried], Region(yes), no)
         self.end(op)
         return op.results
 
@@ -387,9 +403,7 @@ class KernelBuilder(TermValues):
         coordinates: list[SSAValue] = []
         if at is None:
             for level in range(out.format.num_levels):
-                coordinate = state.coordinates[out.level_index(level)]
-                assert coordinate is not None
-                coordinates.append(coordinate)
+                coordinates.append(self.coordinate(out.level_subscript(level), state))
         present = result.present if self.assembly in ("append", "workspace", "coordinates") else None
         accumulate = self.accumulates() or (self.assembly == "dense" and self.reads_init())
         self.end(iteration.InsertOp(value, self.out, coordinates, at, present, accumulate))

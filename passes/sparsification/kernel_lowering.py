@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, func, tensor
+from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     FunctionType,
@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import (
     VectorType,
     i1,
 )
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from sparsecc.diagnostics import InternalError
 from sparsecc.dialects import iteration
@@ -55,6 +55,13 @@ class Walker:
 
     def coordinate(self, b: ScfBuilder, position: SSAValue) -> SSAValue:
         return self.level.coordinate(b, self.code, self.parent, position)
+
+
+def last_operands(region: Region) -> Sequence[SSAValue]:
+    """What a region's terminator passes on."""
+    last = region.block.last_op
+    assert last is not None
+    return list(last.operands)
 
 
 class KernelLowering:
@@ -106,8 +113,8 @@ class KernelLowering:
     def lower_block(self, block: Block) -> Sequence[SSAValue]:
         """Lower a block's operations; gives what its terminator yields."""
         for op in block.ops:
-            if isinstance(op, iteration.YieldOp):
-                return [self.get(v) for v in op.values]
+            if isinstance(op, iteration.YieldOp | scf.YieldOp):
+                return [self.get(v) for v in op.operands]
             self.lower(op)
         return []
 
@@ -142,12 +149,34 @@ class KernelLowering:
                 self.assembly.close_workspace([self.size(op.out, n) for n in range(self.formats[op.out].num_levels)])
             case iteration.InsertOp():
                 self.insert(op)
+            case scf.IfOp():
+                self.branch(op)
             case func.ReturnOp():
                 pass
             case _ if not op.regions:
                 self.copy(op)
             case _:
                 raise InternalError(f"no lowering for {op.name}")
+
+    def branch(self, op: scf.IfOp) -> None:
+        """A visit that is left out beyond the end of a dimension."""
+        yes = op.true_region.block
+
+        def then() -> Sequence[SSAValue]:
+            return self.widened(self.lower_block(yes))
+
+        if not op.results:
+            self.b.when(self.get(op.cond), lambda: then() and None)
+            return
+        otherwise = self.widened([self.get(v) for v in last_operands(op.false_region)])
+        results = self.b.either(self.get(op.cond), then, lambda: otherwise, [v.type for v in otherwise])
+        self.values.update(zip(op.results, results, strict=True))
+
+    def widened(self, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        """Loop-carried values; inside a block of columns every element is a vector, presence is shared."""
+        if self.vector_index is None:
+            return values
+        return [v if v.type == i1 else self.b.broadcast(v, self.width) for v in values]
 
     def copy(self, op: Operation) -> None:
         """A scalar operation; if an operand is a vector the others are broadcast and the result is one."""

@@ -99,3 +99,21 @@ def _any(parts: list[Lattice | None]) -> Lattice | None:
 
 def _sorted(full: bool, points: set[Point]) -> Lattice:
     return Lattice(full, tuple(sorted(points, key=lambda p: (-len(p), sorted(p)))))
+
+
+def pattern_leaf(node: Node, dense: Mapping[int, bool]) -> int | None:
+    """The input where a term is stored, and nowhere else; -1 if it is stored everywhere, None otherwise."""
+    match node.structure:
+        case Structure.LEAF:
+            return -1 if dense[node.operand] else node.operand
+        case Structure.CONSTANT:
+            return -1
+        case Structure.KEEP:
+            return pattern_leaf(node.kept, dense)
+        case Structure.CONJUNCTION:
+            found = {pattern_leaf(a, dense) for a in node.args} - {-1}
+            return None if None in found or len(found) > 1 else found.pop() if found else -1
+        case Structure.QUOTIENT if pattern_leaf(node.args[1], dense) == -1:
+            return pattern_leaf(node.args[0], dense)
+        case _:
+            return None

@@ -45,7 +45,8 @@ from sparsecc.formats.levels.compressed import Compressed
 from sparsecc.formats.levels.dense import Dense
 from sparsecc.formats.levels.singleton import Singleton
 from sparsecc.passes.sparsification.iteration_graph import order_loops
-from sparsecc.passes.sparsification.term import Access, GenericView, Node, Structure, tensor_format
+from sparsecc.passes.sparsification.merge_lattice import pattern_leaf
+from sparsecc.passes.sparsification.term import Access, GenericView, tensor_format
 
 VECTOR_BYTES = (128, 32)
 """Block widths of a vectorised loop: two AVX-512 or four AVX2 registers of accumulators, enough to hide
@@ -94,24 +95,6 @@ def encoded(type_: TensorType[Attribute], fmt: Format) -> TensorType[Attribute]:
     return TensorType(type_.element_type, type_.shape, EncodingAttr(fmt))
 
 
-def pattern_leaf(node: Node, dense: dict[int, bool]) -> int | None:
-    """The input where a term is stored, and nowhere else; -1 if it is stored everywhere, None otherwise."""
-    match node.structure:
-        case Structure.LEAF:
-            return -1 if dense[node.operand] else node.operand
-        case Structure.CONSTANT:
-            return -1
-        case Structure.KEEP:
-            return pattern_leaf(node.kept, dense)
-        case Structure.CONJUNCTION:
-            found = {pattern_leaf(a, dense) for a in node.args} - {-1}
-            return None if None in found or len(found) > 1 else found.pop() if found else -1
-        case Structure.QUOTIENT if pattern_leaf(node.args[1], dense) == -1:
-            return pattern_leaf(node.args[0], dense)
-        case _:
-            return None
-
-
 @dataclass(frozen=True)
 class ScheduleLoops(ModulePass):
     """Order loops, choose assemblies, insert conversions."""
@@ -134,12 +117,12 @@ class ScheduleLoops(ModulePass):
         out_order: tuple[int, ...] | None = None
         if not out_dense:
             dims = dict.fromkeys(expr.dim for expr in view.out.format.exprs)
-            out_order = tuple(view.out.indices[d] for d in dims)
+            out_order = tuple(view.out.dim_loop(d) for d in dims)
         loops = order_loops(view, out_order)
         position = {k: n for n, k in enumerate(loops.order)}
         for k in loops.converted:
             access = view.inputs[k]
-            order = tuple(sorted(range(access.format.rank), key=lambda d: position[access.indices[d]]))
+            order = tuple(sorted(range(access.format.rank), key=lambda d: position[access.dim_loop(d)]))
             self.convert_input(generic, k, natural_format(order), "its levels go against the loop order")
         view = GenericView.of(generic)
         assembly, fmt = self.assembly(view, loops.order, loops.out_order)
@@ -164,7 +147,7 @@ class ScheduleLoops(ModulePass):
         leaf = pattern_leaf(view.term, dense)
         if leaf is not None and leaf >= 0 and not reduces_outside:
             access = view.inputs[leaf]
-            if access.indices == view.out.indices and access.format.with_widths(0, 0) == fmt.with_widths(0, 0):
+            if access.subscripts == view.out.subscripts and access.format.with_widths(0, 0) == fmt.with_widths(0, 0):
                 return f"pattern:{leaf}", fmt
         if out_order is None:
             return "coordinates", unsorted_format(fmt.rank)
@@ -181,7 +164,9 @@ class ScheduleLoops(ModulePass):
             return None
         if any(a.format.rank and not a.format.is_permutation for a in view.inputs):
             return None
-        loop = view.out.indices[out.dim_order[-1]]
+        loop = view.out.dim_loop(out.dim_order[-1])
+        if loop < 0:
+            return None
 
         def contiguous(access: Access) -> bool:
             if loop not in access.indices:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cached_property
 
 from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import (
@@ -24,11 +25,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr
 
 from sparsecc.diagnostics import UnsupportedError
+from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
 from sparsecc.dialects.sparse_tensor import EncodingAttr
-from sparsecc.formats import Format, dense_format
+from sparsecc.formats import Ability, Format, dense_format
 
 
 class Structure(Enum):
@@ -82,15 +83,29 @@ class NotSparsifiable(UnsupportedError):
 
 @dataclass(frozen=True)
 class Access:
-    """Input ``operand`` of the generic, whose dimension d is read at loop index ``indices[d]``."""
+    """Input ``operand`` of the generic; its dimension d is read at ``subscripts[d]``."""
 
     operand: int
-    indices: tuple[int, ...]
+    subscripts: tuple[Subscript, ...]
     format: Format
 
+    @cached_property
+    def indices(self) -> tuple[int, ...]:
+        """All loops of the subscripts, in order."""
+        return tuple(loop for subscript in self.subscripts for loop, _ in subscript)
+
+    def dim_loop(self, dim: int) -> int:
+        """The loop of a dimension, or -1 if its subscript is no plain index."""
+        subscript = self.subscripts[dim]
+        return subscript[0][0] if len(subscript) == 1 and subscript[0][1] == 1 else -1
+
+    def level_subscript(self, level: int) -> Subscript:
+        """The subscript of a level (formats without blocks)."""
+        return self.subscripts[self.format.exprs[level].dim]
+
     def level_index(self, level: int) -> int:
-        """The loop index of a level (formats without blocks)."""
-        return self.indices[self.format.exprs[level].dim]
+        """The loop of a level, or -1 if its subscript is no plain index."""
+        return self.dim_loop(self.format.exprs[level].dim)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,12 +195,15 @@ class GenericView:
         maps = [m.data for m in op.indexing_maps.data]
         accesses: list[Access] = []
         for number, (map_, value) in enumerate(zip(maps, [*op.inputs, *op.outputs], strict=True)):
-            dims: list[int] = []
+            fmt = tensor_format(value.type)
+            subscripts: list[Subscript] = []
             for expr in map_.results:
-                if not isinstance(expr, AffineDimExpr):
-                    raise NotSparsifiable(problem=f"the subscript '{expr}' is not a plain index")
-                dims.append(expr.position)
-            accesses.append(Access(number, tuple(dims), tensor_format(value.type)))
+                subscript = read_subscript(expr)
+                if subscript is None:
+                    raise NotSparsifiable(problem=f"its subscript {expr} is no sum of loops with positive strides")
+                subscripts.append(subscript)
+            accesses.append(Access(number, tuple(subscripts), fmt))
+            check_subscripts(accesses[-1])
         count = maps[0].num_dims
         out = accesses.pop()
         if len(set(out.indices)) != len(out.indices):
@@ -194,6 +212,14 @@ class GenericView:
         if missing := set(range(count)) - used:
             raise NotSparsifiable(problem=f"loop {min(missing)} has no operand to give it an extent")
         return _read_body(op, accesses, out, _names(op, count))
+
+
+def check_subscripts(access: Access) -> None:
+    """Sums of loops are looked up, so they need levels that have every coordinate."""
+    for dim in range(len(access.subscripts)):
+        levels = [level for level, e in zip(access.format.levels, access.format.exprs, strict=True) if e.dim == dim]
+        if access.dim_loop(dim) < 0 and not all(level.can(Ability.FULL) for level in levels):
+            raise NotSparsifiable(problem=f"a sum of loops subscripts dimension {dim} of a sparse operand")
 
 
 def _names(op: linalg.GenericOp, count: int) -> list[str]:

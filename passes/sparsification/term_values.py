@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects import arith, complex
+from xdsl.dialects import arith, complex, tensor
 from xdsl.dialects.builtin import AnyFloat, ComplexType, FloatAttr, IntegerAttr, IntegerType, i1
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from sparsecc.dialects import iteration
+from sparsecc.dialects.iteration.subscripts import Subscript
 from sparsecc.passes.sparsification import merge_lattice
 from sparsecc.passes.sparsification.term import GenericView, Node, Structure
 
@@ -59,7 +60,7 @@ class TermValues:
     def __init__(self, view: GenericView, entry: Block) -> None:
         self.view = view
         self.block = self.entry = entry
-        self.tensors = entry.args[:-1]
+        self.tensors, self.out = entry.args[:-1], entry.args[-1]
         self.dense = {a.operand: a.format.is_dense for a in view.inputs}
         self.zeros: dict[Attribute, SSAValue] = {}
         self.memo: dict[Block, dict[Node, Result | None]] = {}
@@ -102,6 +103,42 @@ class TermValues:
 
     def true(self) -> SSAValue:
         return self.add(arith.ConstantOp(IntegerAttr(1, i1)), "true")
+
+    # -- subscripts ----------------------------------------------------------------------------
+
+    def dim(self, value: SSAValue, dim: int, hint: str = "") -> SSAValue:
+        """The extent of a dimension."""
+        number = self.add(arith.ConstantOp(IntegerAttr.from_index_int_value(dim)))
+        return self.add(tensor.DimOp(value, number), hint)
+
+    def coordinate(self, subscript: Subscript, state: State) -> SSAValue:
+        """The value of a subscript whose loops are all bound."""
+        total: SSAValue | None = None
+        for loop, stride in subscript:
+            term = state.coordinates[loop]
+            assert term is not None
+            if stride != 1:
+                number = self.add(arith.ConstantOp(IntegerAttr.from_index_int_value(stride)))
+                term = self.add(arith.MuliOp(term, number))
+            total = term if total is None else self.add(arith.AddiOp(total, term))
+        assert total is not None
+        return total
+
+    def inside(self, loop: int, state: State) -> SSAValue | None:
+        """Whether the sums of loops that are complete with this one lie inside their dimensions: the last block
+        of a dimension may reach beyond it. None if there are none."""
+        flag: SSAValue | None = None
+        seen: set[Subscript] = set()
+        for value, access in zip([*self.tensors, self.out], [*self.view.inputs, self.view.out], strict=True):
+            for dim, subscript in enumerate(access.subscripts):
+                loops = [k for k, _ in subscript]
+                complete = loop in loops and all(state.coordinates[k] is not None for k in loops)
+                if access.dim_loop(dim) >= 0 or not complete or subscript in seen:
+                    continue
+                seen.add(subscript)
+                at, extent = self.coordinate(subscript, state), self.dim(value, dim)
+                flag = self.both(flag, self.add(arith.CmpiOp(at, extent, "slt")))
+        return flag
 
     # -- values --------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sparsecc.diagnostics import OperandError, UsageError, did_you_mean
 from sparsecc.formats import Format, LevelArrays, dense_format, known_name, parse_format
-from sparsecc.kernel import Convert, Launch, Operand, Plan
+from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret
 from sparsecc.runtime.execute import NUMPY, WIDTHS, Executor, Function, address
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
@@ -201,11 +201,11 @@ class Kernel:
         last = self.last
         if not isinstance(last, Launch) or last.assembly != "dense" or last.init is not None:
             raise BadOutput(problem="the result is not dense", dtype="", shape="", help="leave out= away")
-        extents: dict[int, int] = {}
-        for number, access in zip(last.inputs, last.access, strict=True):
-            if number < len(tensors):
-                extents.update(zip(access, tensors[number].shape, strict=True))
-        shape = tuple(extents.get(loop) for loop in last.out)
+        if not parse_format(last.format, len(last.shape)).is_row_major:
+            raise BadOutput(problem="the result is not row-major", dtype="", shape="", help="leave out= away")
+        known = [next((d for d in dims if d[0] < len(tensors)), None) for _, dims in last.extents]
+        extents = [None if d is None else tensors[d[0]].shape[d[1]] for d in known]
+        shape = tuple(extents[group] for group in last.shape)
         problem = ""
         if not isinstance(out, np.ndarray) or out.dtype != self.out_dtype:
             problem = f"it is no array of {last.dtype}"
@@ -240,7 +240,7 @@ class Kernel:
         for name, number in zip(self.plan.names, self.plan.results, strict=True):
             step = next((s for s in self.plan.steps if s.dest == number), None)
             if step is not None:
-                rank = len(step.out) if isinstance(step, Launch) else None
+                rank = len(step.shape) if isinstance(step, Launch) else None
                 found[name] = known_name(parse_format(step.format, rank))
         return found
 
@@ -270,13 +270,16 @@ class Kernel:
             if isinstance(step, Convert):
                 target = known_name(parse_format(step.format))
                 lines.append(f"  {name} = {names[step.source]} converted to {target}: {step.reason}")
+            elif isinstance(step, Reinterpret):
+                what = "seen by its levels" if step.shape is None else "seen as its blocks again"
+                lines.append(f"  {name} = {names[step.source]} {what} (no copy)")
             else:
                 lines += self._launch_lines(step, name)
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
     def _launch_lines(self, step: Launch, name: str) -> list[str]:
-        fmt = known_name(parse_format(step.format, len(step.out)))
+        fmt = known_name(parse_format(step.format, len(step.shape)))
         lines = [f"  {name} = {step.source}  (kernel {step.kernel}, result {fmt})"]
         text = {
             "dense": "stored directly" if step.covers else "added into zeros",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from sparsecc.diagnostics import InternalError, LimitError, OperandError
 from sparsecc.formats import Ability, LevelArrays, known_name, parse_format
-from sparsecc.kernel import Convert, Launch, Plan
+from sparsecc.kernel import Convert, Launch, Plan, Reinterpret
 from sparsecc.storage import limits
 from sparsecc.storage.convert import convert
 from sparsecc.storage.tensor import SparseTensor
@@ -56,7 +57,12 @@ class Executor:
     def __init__(self, plan: Plan, functions: Mapping[str, Function]) -> None:
         self.plan = plan
         self.steps = [
-            _Launcher(s, functions) if isinstance(s, Launch) else _Converter(s) for s in plan.steps
+            _Launcher(s, functions)
+            if isinstance(s, Launch)
+            else _Reinterpreter(s)
+            if isinstance(s, Reinterpret)
+            else _Converter(s)
+            for s in plan.steps
         ]
 
     def __call__(self, operands: Sequence[SparseTensor], out: Array | None = None) -> list[SparseTensor]:
@@ -77,10 +83,22 @@ class _Converter:
         return convert(tensors[self.step.source], self.format)
 
 
+class _Reinterpreter:
+    def __init__(self, step: Reinterpret) -> None:
+        self.step = step
+        self.format = parse_format(step.format)
+
+    def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
+        source = tensors[self.step.source]
+        extents = self.step.shape
+        shape = source.level_sizes if extents is None else tuple(tensors[n].shape[d] for n, d in extents)
+        return replace(source, shape=shape, format=self.format)
+
+
 class _Launcher:
     def __init__(self, step: Launch, functions: Mapping[str, Function]) -> None:
         self.step = step
-        self.format = parse_format(step.format, len(step.out))
+        self.format = parse_format(step.format, len(step.shape))
         self.dtype = np.dtype(NUMPY[step.dtype])
         self.function = functions[step.kernel]
         self.counter = functions.get(f"{step.kernel}_count")
@@ -88,13 +106,13 @@ class _Launcher:
         self.count_readers = [_reader(role) for role in step.count_roles]
         self.words = ctypes.c_int64 * len(self.readers)
         self.count_words = ctypes.c_int64 * len(self.count_readers)
-        self.no_arrays = (LevelArrays(),) * len(step.out)
+        self.no_arrays = (LevelArrays(),) * len(step.shape)
 
     def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
         step = self.step
         inputs = [tensors[n] for n in step.inputs]
-        extents = self.extents(inputs)
-        shape = tuple(extents[loop] for loop in step.out)
+        extents = self.extents(tensors)
+        shape = tuple([extents[group] for group in step.shape])
         call = _Call(inputs, shape)
         match step.assembly:
             case "dense":
@@ -104,14 +122,16 @@ class _Launcher:
             case _:
                 return self.assembled(call)
 
-    def extents(self, inputs: Sequence[SparseTensor]) -> dict[int, int]:
-        found: dict[int, int] = {}
-        for tensor, access in zip(inputs, self.step.access, strict=True):
-            for loop, extent in zip(access, tensor.shape, strict=True):
-                if found.setdefault(loop, extent) != extent:
-                    raise ExtentsDiffer(
-                        index=self.step.loops[loop], first=found[loop], second=extent, place=self.step.source
-                    )
+    def extents(self, tensors: Sequence[SparseTensor]) -> list[int]:
+        """The extent of each group of dimensions. Raises ExtentsDiffer: a kernel must never run then."""
+        found: list[int] = []
+        for name, dims in self.step.extents:
+            number, dim = dims[0]
+            first = tensors[number].shape[dim]
+            for number, dim in dims[1:]:
+                if (second := tensors[number].shape[dim]) != first:
+                    raise ExtentsDiffer(index=name, first=first, second=second, place=self.step.source)
+            found.append(first)
         return found
 
     def run(self, call: _Call, counting: bool = False) -> None:

@@ -64,6 +64,17 @@ class SparseTensor:
     levels: tuple[LevelArrays, ...]
     values: AnyArray
 
+    def __post_init__(self) -> None:
+        # Kernels read arrays as plain memory: every array of a tensor is contiguous.
+        if not self.values.flags.c_contiguous:
+            object.__setattr__(self, "values", np.ascontiguousarray(self.values))
+        if any(not array.flags.c_contiguous for level in self.levels for _, array in level):
+            levels = tuple(
+                LevelArrays(*(None if a is None else np.ascontiguousarray(a) for a in (lvl.positions, lvl.coordinates)))
+                for lvl in self.levels
+            )
+            object.__setattr__(self, "levels", levels)
+
     # -- facts ---------------------------------------------------------------------------------
 
     @property

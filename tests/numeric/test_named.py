@@ -10,6 +10,7 @@ import pytest
 import sparsecc as sc
 from sparsecc.frontends.mistakes import ExtentMismatch
 from sparsecc.kernel import Convert
+from sparsecc.runtime.execute import ExtentsDiffer
 from sparsecc.storage.tensor import SparseTensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -164,3 +165,59 @@ def test_conversions_are_inserted_only_where_expected(
     specs = {n: sc.Spec((None,) * ranks.get(n, 2), "f64", formats.get(n)) for n in names}
     kernel = sc.compile(text, out=out, **specs)
     assert sum(isinstance(step, Convert) for step in kernel.plan.steps) == count, kernel.explain()
+
+
+@pytest.mark.parametrize("fmt", SPARSE)
+def test_strided_and_reversed_operands(fmt: str) -> None:
+    rows = np.array([[1.0, 2, 0], [0, 0, 3], [4, 0, 0]])
+    table = np.arange(24.0).reshape(6, 4)
+    a = sc.asarray(rows).to(fmt)
+    for x in (table[:3, 1], table[::2, 0], table[5:2:-1, 2], np.broadcast_to(3.0, 3), table.T[1, :3]):
+        assert np.array_equal(sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x), rows @ x)
+    for x in (table[::2, ::2], table[:3].T[:3], np.asfortranarray(table)[:3], table[:3, ::-1]):
+        assert np.array_equal(sc.evaluate("C[i,j] = A[i,k] * X[k,j]", A=a, X=x), rows @ x)
+    big_endian = np.arange(3).astype(">f8")
+    assert np.array_equal(sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=big_endian), rows @ big_endian)
+
+
+BLOCKS = (
+    "BSR(2,2)",
+    "BSR(2,3)",
+    "BSR(3,1)",
+    "(i, j) -> (j floordiv 2 : compressed, i floordiv 2 : compressed, i mod 2 : dense, j mod 2 : dense)",
+    "(i, j) -> (i floordiv 4 : dense, j floordiv 2 : compressed, i mod 4 floordiv 2 : dense, i mod 2 : dense,"
+    " j mod 2 : dense)",
+)
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (8, 9), (6, 6), (1, 1), (0, 3), (3, 0)])
+@pytest.mark.parametrize("fmt", BLOCKS)
+def test_blocks_are_walked_as_they_are(fmt: str, shape: tuple[int, int]) -> None:
+    """Without a conversion, also where the last block reaches beyond the end."""
+    rng = np.random.default_rng(3)
+    rows = rng.integers(1, 5, shape) * (rng.random(shape) < 0.4) * 1.0
+    a = sc.asarray(rows).to(fmt)
+    x, z = rng.integers(0, 5, shape[1]) * 1.0, rng.integers(0, 5, (shape[1], 33)) * 1.0
+    u, v = rng.integers(0, 5, (shape[0], 3)) * 1.0, rng.integers(0, 5, (3, shape[1])) * 1.0
+    cases: list[tuple[str, dict[str, Any], str, Array]] = [
+        ("y[i] = A[i,j] * x[j]", {"x": x}, "dense", rows @ x),
+        ("y[j] = A[i,j] * x[i]", {"x": u[:, 0]}, "dense", rows.T @ u[:, 0]),
+        ("C[i,j] = A[i,k] * X[k,j]", {"X": z}, "dense", rows @ z),
+        ("s = A[i,j]", {}, "dense", np.asarray(rows.sum())),
+        ("C[i,j] = A[i,j] + A[i,j] * A[i,j]", {}, "dense", rows + rows * rows),
+        ("C[i,j] = A[i,j] + A[i,j] * A[i,j]", {}, fmt, rows + rows * rows),
+        ("C[i,j] = A[i,j] * U[i,k] * V[k,j]", {"U": u, "V": v}, fmt, rows * (u @ v)),
+    ]
+    for text, others, out, wanted in cases:
+        kernel = sc.compile(text, out=out, A=a, **others)
+        if "+" not in text or out == "dense":
+            assert not any(isinstance(step, Convert) for step in kernel.plan.steps), kernel.explain()
+        assert np.array_equal(dense(kernel(A=a, **others)), wanted), text
+
+
+def test_blocks_with_extents_that_differ_are_refused() -> None:
+    a = sc.asarray(np.ones((4, 5))).to("BSR(2,2)")
+    kernel = sc.compile("y[i] = A[i,j] * x[j]", A=a, x=np.ones(5))
+    for n in (4, 6, 7):
+        with pytest.raises(ExtentsDiffer):
+            kernel(A=a, x=np.ones(n))

@@ -1,0 +1,6 @@
+// RUN: sparsecc opt %s -p 'split-blocks{size=2}'
+// expected-error {{pass split-blocks has no option 'size'}}
+
+func.func @main() {
+  return
+}
