@@ -1,6 +1,7 @@
 """The passes that ship: name -> "module:Class". Outsiders add theirs by an entry point ``sparsecc.passes``."""
 
 PASSES: dict[str, str] = {
+    "generalize-named-ops": "sparsecc.passes.generalize_named_ops:GeneralizeNamedOps",
     "select-formats": "sparsecc.passes.selection.select_formats:SelectFormats",
     "schedule-loops": "sparsecc.passes.sparsification.schedule_loops:ScheduleLoops",
     "sparsify": "sparsecc.passes.sparsification.sparsify:Sparsify",

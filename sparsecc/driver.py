@@ -87,11 +87,9 @@ def _compile(request: Request) -> Kernel:
 def front(request: Request) -> ModuleOp:
     """Text or calls to tensor-level IR."""
     if request.kind == "mlir":
-        from sparsecc.frontends.mlir_text import generalize, parse_module
+        from sparsecc.frontends.mlir_text import parse_module
 
-        module = parse_module(request.text, request.name)
-        generalize(module, every=True)
-        return module
+        return parse_module(request.text, request.name)
     from sparsecc.formats import parse_format
     from sparsecc.frontends.check import OperandType
     from sparsecc.frontends.einsum import einsum_program

@@ -15,13 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import arith, complex, func, memref, scf, vector
+from xdsl.dialects import arith, func, memref, scf, vector
 from xdsl.dialects.builtin import (
-    AnyFloat,
-    ArrayAttr,
     DenseIntOrFPElementsAttr,
     FloatAttr,
-    IndexType,
     IntegerAttr,
     IntegerType,
     MemRefType,
@@ -31,31 +28,20 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from sparsecc.backends.cpu.emit_complex import ComplexEmitter, NoCpuOperation
 from sparsecc.backends.cpu.llvm_types import (
     BINARY,
     CASTS,
     FLOAT_COMPARISONS,
     INT_COMPARISONS,
     INTRINSICS,
+    VECTOR_BINARY,
     alignment,
     float_constant,
     llvm_type,
     memory_type,
 )
-from sparsecc.diagnostics import InternalError, UnsupportedError
-
-
-class NoCpuOperation(UnsupportedError):
-    text = "the operation {name} has no CPU code yet"
-
-
-def complex_parts(value: Attribute) -> tuple[float, float]:
-    """The real and imaginary part of a complex constant's attribute."""
-    if isinstance(value, complex.ComplexNumberAttr):
-        return value.real.data, value.imag.data
-    assert isinstance(value, ArrayAttr)
-    real, imaginary = (part.value.data for part in value.data if isinstance(part, FloatAttr | IntegerAttr))
-    return float(real), float(imaginary)
+from sparsecc.diagnostics import InternalError
 
 
 def emit_llvm(module: ModuleOp) -> str:
@@ -72,38 +58,10 @@ def emit_llvm(module: ModuleOp) -> str:
     return "\n".join([*parts, *sorted(declarations.values()), ""])
 
 
-class _FunctionEmitter:
+class _FunctionEmitter(ComplexEmitter):
     def __init__(self, fn: func.FuncOp, declarations: dict[str, str]) -> None:
+        super().__init__(declarations)
         self.fn = fn
-        self.declarations = declarations
-        self.lines: list[str] = []
-        self.names: dict[SSAValue, str] = {}
-        self.counter = 0
-        self.block = "entry"
-
-    # -- text ----------------------------------------------------------------------------------
-
-    def fresh(self, hint: str = "v") -> str:
-        self.counter += 1
-        return f"%{hint}.{self.counter}"
-
-    def line(self, text: str) -> None:
-        self.lines.append(f"  {text}")
-
-    def label(self, name: str) -> None:
-        self.lines.append(f"{name}:")
-        self.block = name
-
-    def compute(self, text: str, hint: str = "v") -> str:
-        name = self.fresh(hint)
-        self.line(f"{name} = {text}")
-        return name
-
-    def value(self, value: SSAValue) -> str:
-        return self.names[value]
-
-    def define(self, result: SSAValue, text: str) -> None:
-        self.names[result] = self.compute(text, result.name_hint or "v")
 
     def function(self) -> str:
         name = self.fn.sym_name.data
@@ -144,14 +102,10 @@ class _FunctionEmitter:
 
     def emit(self, op: Operation) -> None:
         if op.name in BINARY:
-            text = llvm_type(op.results[0].type)
-            opcode = BINARY[op.name]
-            if not isinstance(op.results[0].type, VectorType):
-                # A scalar sum is one chain of dependent operations, and an addition (2 or 3 cycles)
-                # is faster there than a fused one (4); vectors have enough chains for fused ones.
-                opcode = opcode.removesuffix(" contract")
-            left, right = self.value(op.operands[0]), self.value(op.operands[1])
-            self.define(op.results[0], f"{opcode} {text} {left}, {right}")
+            kind = op.results[0].type
+            opcode = (VECTOR_BINARY if isinstance(kind, VectorType) else BINARY)[op.name]
+            a, b = (self.value(v) for v in op.operands)
+            self.define(op.results[0], f"{opcode} {llvm_type(kind)} {a}, {b}")
         elif op.name in CASTS:
             source = op.operands[0]
             self.define(
@@ -347,76 +301,3 @@ class _FunctionEmitter:
         self.label(end)
         for result, a, b in zip(op.results, yielded, other, strict=True):
             self.define(result, f"phi {llvm_type(result.type)} [ {a}, %{yes_end} ], [ {b}, %{no_end} ]")
-
-    # -- complex numbers: pairs ----------------------------------------------------------------
-
-    def emit_complex(self, op: Operation) -> None:
-        if isinstance(op, complex.CreateOp):
-            self.pair(op.complex, self.value(op.real), self.value(op.imaginary))
-            return
-        if isinstance(op, complex.ConstantOp):
-            element = op.complex.type.element_type
-            self.pair(op.complex, *(float_constant(p, element) for p in complex_parts(op.value)))
-            return
-        part = op.operands[0].type
-        real = llvm_type(getattr(part, "element_type", part))
-        parts = [self.part(v, n) for v in op.operands for n in (0, 1)]
-
-        def do(opcode: str, a: str, b: str) -> str:
-            return self.compute(f"{opcode} {real} {a}, {b}")
-
-        match op:
-            case complex.ReOp() | complex.ImOp():
-                self.names[op.results[0]] = parts[isinstance(op, complex.ImOp)]
-            case complex.NegOp():
-                self.pair(op.results[0], *(self.compute(f"fneg {real} {p}") for p in parts))
-            case complex.AddOp() | complex.SubOp():
-                opcode = "fadd" if isinstance(op, complex.AddOp) else "fsub"
-                a, b, c, d = parts
-                self.pair(op.results[0], do(opcode, a, c), do(opcode, b, d))
-            case complex.MulOp():
-                a, b, c, d = parts
-                re = do("fsub", do("fmul", a, c), do("fmul", b, d))
-                self.pair(op.results[0], re, do("fadd", do("fmul", a, d), do("fmul", b, c)))
-            case complex.DivOp():
-                self.divide(op.results[0], real, parts)
-            case _:
-                raise NoCpuOperation(name=op.name)
-
-    def part(self, value: SSAValue, number: int) -> str:
-        return self.compute(f"extractvalue {llvm_type(value.type)} {self.value(value)}, {number}")
-
-    def pair(self, result: SSAValue, real: str, imaginary: str) -> None:
-        kind = llvm_type(result.type)
-        element = kind[2:].split(",")[0]
-        first = self.compute(f"insertvalue {kind} poison, {element} {real}, 0")
-        self.define(result, f"insertvalue {kind} {first}, {element} {imaginary}, 1")
-
-    def divide(self, result: SSAValue, real: str, parts: Sequence[str]) -> None:
-        """Smith's method, as NumPy divides: scale by the larger part of the divisor; by 0, divide the parts."""
-        a, b, c, d = parts
-        suffix = "f64" if real == "double" else "f32"
-        self.declarations[f"fabs.{suffix}"] = f"declare {real} @llvm.fabs.{suffix}({real})"
-
-        def op(code: str, x: str, y: str) -> str:
-            return self.compute(f"{code} {real} {x}, {y}")
-
-        def choose(flag: str, x: str, y: str) -> str:
-            return self.compute(f"select i1 {flag}, {real} {x}, {real} {y}")
-
-        size_c, size_d = (self.compute(f"call {real} @llvm.fabs.{suffix}({real} {x})") for x in (c, d))
-        by_real = self.compute(f"fcmp oge {real} {size_c}, {size_d}")
-        large, small = choose(by_real, c, d), choose(by_real, d, c)
-        ratio = op("fdiv", small, large)
-        scale = op("fadd", large, op("fmul", small, ratio))
-        # by_real: (a + b r) / s, (b - a r) / s; otherwise (a r + b) / s, (b r - a) / s
-        x, y = choose(by_real, a, b), choose(by_real, b, a)
-        re = op("fdiv", op("fadd", x, op("fmul", y, ratio)), scale)
-        left, right = choose(by_real, b, op("fmul", b, ratio)), choose(by_real, op("fmul", a, ratio), a)
-        im = op("fdiv", op("fsub", left, right), scale)
-        zero = float_constant(0.0, result.type)
-        both = self.compute(f"fcmp oeq {real} {op('fadd', size_c, size_d)}, {zero}")
-        self.pair(result, choose(both, op("fdiv", a, size_c), re), choose(both, op("fdiv", b, size_d), im))
-
-
-_ = (AnyFloat, IndexType)

@@ -2,7 +2,7 @@
 
 STAGES: dict[str, tuple[str, ...]] = {
     "tensor": (),
-    "selected": ("select-formats", "schedule-loops"),
+    "selected": ("generalize-named-ops", "select-formats", "schedule-loops"),
     "iteration": ("sparsify",),
     "loops": ("lower-iteration",),
 }

@@ -17,6 +17,6 @@ from sparsecc.dialects.iteration.ops import (
 )
 
 __all__ = [
-    "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LocateOp", "NonemptyOp", "PresentOp",
-    "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor",
+    "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LocateOp", "NonemptyOp",
+    "PresentOp", "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor",
 ]  # fmt: skip

@@ -1,86 +1,53 @@
 """The iteration dialect: how a kernel walks its operands, before loops over memory exist.
 
-An operand is a tree of levels; a *cursor* is a node of that tree (or the absence of one). A kernel is a
-``func.func`` with the attribute ``iteration.kernel``. SpMV over a CSR matrix reads::
+An operand is a tree of levels; a *cursor* is a node of that tree (or the absence of one). A kernel
+is a ``func.func`` with the attribute ``iteration.kernel``. SpMV over a CSR matrix reads::
 
     func.func @k0(%A : tensor<?x?xf64, #CSR>, %x : tensor<?xf64>, %y : tensor<?xf64>)
         attributes {iteration.kernel, iteration.assembly = "dense"} {
-      %a = iteration.root %A : tensor<?x?xf64, #CSR>
-      iteration.iterate {index = "i", full} ({
-      ^bb0(%i : index):
-        %a1 = iteration.locate %A, %a, %i {level = 0} : tensor<?x?xf64, #CSR>
-        %s = iteration.iterate %A, %a1, %zero {index = "j", levels = [1], points = [[[0]]]} ({
-        ^bb0(%j : index, %a2 : !iteration.cursor, %sum : f64):
+      %a0 = iteration.root %A : tensor<?x?xf64, #CSR>
+      iteration.iterate "i" extent %ni case %i {
+        %a1 = iteration.locate %A, %a0, %i level 0 : tensor<?x?xf64, #CSR>
+        %s = iteration.iterate "j" over (%A at %a1 level 1 : tensor<?x?xf64, #CSR>)
+            carry (%zero : f64) case %j with {0: %a2} carry (%sum) {
+          %v = iteration.value %A, %a2 : tensor<?x?xf64, #CSR> -> f64
           …
-          iteration.yield %sum2
-        })
-        iteration.insert %s, %y, %i
-        iteration.yield
-      })
+          iteration.yield %sum2 : f64
+        }
+        iteration.insert %s into %y at (%i) : f64, tensor<?xf64>
+      }
       func.return
     }
 
-One region of ``iterate`` is one loop of the merge lattice: the iterators of its point are all active there.
+``iteration.iterate`` and its terminator are in :mod:`sparsecc.dialects.iteration.iterate`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    BoolAttr,
-    DenseArrayBase,
-    IndexType,
-    IntegerAttr,
-    StringAttr,
-    UnitAttr,
-    i1,
-    i64,
-)
-from xdsl.ir import (
-    Attribute,
-    Dialect,
-    Operation,
-    ParametrizedAttribute,
-    Region,
-    SSAValue,
-    TypeAttribute,
-)
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, UnitAttr, i1, i64
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
     opt_prop_def,
     prop_def,
     result_def,
-    traits_def,
     var_operand_def,
     var_region_def,
-    var_result_def,
 )
-from xdsl.traits import IsTerminator
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-Points = ArrayAttr[ArrayAttr[DenseArrayBase]]
+from sparsecc.dialects.iteration.iterate import IterateOp, YieldOp, with_yield
+from sparsecc.dialects.iteration.types import CursorType, cursor, index, ints
 
-
-@irdl_attr_definition
-class CursorType(ParametrizedAttribute, TypeAttribute):
-    """A node of an operand's tree of levels, or the absence of one."""
-
-    name = "iteration.cursor"
-
-
-cursor = CursorType()
-index = IndexType()
-
-
-def ints(values: Sequence[int]) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i64, values)
+LEVEL = IntegerAttr.constr(i64)
 
 
 @irdl_op_definition
@@ -104,8 +71,11 @@ class LocateOp(IRDLOperation):
     tensor = operand_def()
     above = operand_def(CursorType)
     coordinate = operand_def(IndexType)
-    level = prop_def(IntegerAttr)
+    level = prop_def(LEVEL)
     result = result_def(CursorType)
+    assembly_format = (
+        "$tensor `,` $above `,` $coordinate `level` $level attr-dict `:` type($tensor)"
+    )
 
     def __init__(self, tensor: SSAValue, above: SSAValue, coordinate: SSAValue, level: int) -> None:
         super().__init__(
@@ -123,6 +93,7 @@ class ValueOp(IRDLOperation):
     tensor = operand_def()
     at = operand_def(CursorType)
     result = result_def()
+    assembly_format = "$tensor `,` $at attr-dict `:` type($tensor) `->` type($result)"
 
     def __init__(self, tensor: SSAValue, at: SSAValue, element: Attribute) -> None:
         super().__init__(operands=[tensor, at], result_types=[element])
@@ -148,8 +119,9 @@ class NonemptyOp(IRDLOperation):
     name = "iteration.nonempty"
     tensor = operand_def()
     at = operand_def(CursorType)
-    level = prop_def(IntegerAttr)
+    level = prop_def(LEVEL)
     result = result_def(i1)
+    assembly_format = "$tensor `,` $at `level` $level attr-dict `:` type($tensor)"
 
     def __init__(self, tensor: SSAValue, at: SSAValue, level: int) -> None:
         super().__init__(
@@ -158,102 +130,14 @@ class NonemptyOp(IRDLOperation):
 
 
 @irdl_op_definition
-class IterateOp(IRDLOperation):
-    """Visit the coordinates of one index, by co-iterating levels of operands.
-
-    ``tensors[k]`` is walked at ``levels[k]`` below ``parents[k]``: iterator k. Region r is the loop in which the
-    iterators ``loops[r]`` are all active; a coordinate is visited there if those present include one of
-    ``points[r]``. With an ``extent`` every coordinate of ``[0, extent)`` is visited and the only region walks
-    whatever iterators there are alongside. Block arguments: coordinate, a cursor for each iterator of
-    ``loops[r]``, then the loop-carried values. ``vector`` lists block widths for an index along which every
-    value is contiguous. ``assemble`` names the output level that takes this index's coordinates.
-    """
-
-    name = "iteration.iterate"
-    extent = opt_operand_def(IndexType)
-    tensors = var_operand_def()
-    parents = var_operand_def(CursorType)
-    inits = var_operand_def()
-    index = prop_def(StringAttr)
-    levels = prop_def(DenseArrayBase)
-    loops = prop_def(ArrayAttr[DenseArrayBase])
-    points = prop_def(Points)
-    vector = opt_prop_def(DenseArrayBase)
-    assemble = opt_prop_def(IntegerAttr)
-    results_ = var_result_def()
-    bodies = var_region_def("single_block")
-
-    irdl_options = (AttrSizedOperandSegments(as_property=True),)
-
-    def __init__(
-        self,
-        name: str,
-        extent: SSAValue | None,
-        tensors: Sequence[SSAValue],
-        parents: Sequence[SSAValue],
-        levels: Sequence[int],
-        loops: Sequence[Sequence[int]],
-        points: Sequence[Sequence[Sequence[int]]],
-        inits: Sequence[SSAValue],
-        bodies: Sequence[Region],
-        vector: Sequence[int] = (),
-        assemble: int | None = None,
-    ) -> None:
-        super().__init__(
-            operands=[extent, tensors, parents, inits],
-            properties={
-                "index": StringAttr(name),
-                "levels": ints(levels),
-                "loops": ArrayAttr([ints(loop) for loop in loops]),
-                "points": ArrayAttr([ArrayAttr([ints(p) for p in loop]) for loop in points]),
-                "vector": ints(vector) if vector else None,
-                "assemble": None if assemble is None else IntegerAttr(assemble, i64),
-            },
-            result_types=[[v.type for v in inits]],
-            regions=[bodies],
-        )
-
-    def loop_iterators(self, region: int) -> tuple[int, ...]:
-        return tuple(int(k) for k in self.loops.data[region].get_values())
-
-    def loop_points(self, region: int) -> tuple[frozenset[int], ...]:
-        return tuple(frozenset(int(k) for k in p.get_values()) for p in self.points.data[region])
-
-    def verify_(self) -> None:
-        if len(self.tensors) != len(self.parents) or len(self.levels) != len(self.tensors):
-            raise VerifyException("an iterator is a tensor, a parent cursor and a level")
-        if len(self.bodies) != len(self.loops) or len(self.bodies) != len(self.points):
-            raise VerifyException("each region needs its loop and its points")
-        if self.extent is not None and len(self.bodies) != 1:
-            raise VerifyException("an iteration over a whole extent has one region")
-        for r, body in enumerate(self.bodies):
-            wanted = [index, *[cursor] * len(self.loop_iterators(r)), *(v.type for v in self.inits)]
-            if [a.type for a in body.block.args] != wanted:
-                raise VerifyException(f"region {r} has the wrong block arguments")
-
-
-@irdl_op_definition
-class YieldOp(IRDLOperation):
-    """The end of a visit: the next loop-carried values."""
-
-    name = "iteration.yield"
-    values = var_operand_def()
-    traits = traits_def(IsTerminator())
-    assembly_format = "attr-dict ($values^ `:` type($values))?"
-
-    def __init__(self, values: Sequence[SSAValue] = ()) -> None:
-        super().__init__(operands=[values])
-
-
-@irdl_op_definition
 class WorkspaceOp(IRDLOperation):
-    """A dense workspace over the innermost output index, with a marker and a list of what was touched.
+    """A dense workspace over the innermost output index, with a marker and a list of touched ones.
 
-    Inserts of the region land in it; after the region its entries are appended in order of coordinates."""
+    Inserts of the region land in it; after the region its entries are appended in order."""
 
     name = "iteration.workspace"
     out = operand_def()
-    level = prop_def(IntegerAttr)
+    level = prop_def(LEVEL)
     index = prop_def(StringAttr)
     body = var_region_def("single_block")
 
@@ -264,10 +148,37 @@ class WorkspaceOp(IRDLOperation):
             regions=[[body]],
         )
 
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.index)
+        printer.print_string(" in ")
+        printer.print_operand(self.out)
+        printer.print_string(f" level {self.level.value.data} : ")
+        printer.print_attribute(self.out.type)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body[0], print_empty_block=False, print_block_terminators=False)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> WorkspaceOp:
+        name = parser.parse_str_literal(" as the index of iteration.workspace")
+        parser.parse_keyword("in")
+        out = parser.parse_unresolved_operand()
+        parser.parse_keyword("level")
+        level = parser.parse_integer()
+        parser.parse_punctuation(":")
+        type_ = parser.parse_type()
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = with_yield(parser.parse_region([]))
+        op = WorkspaceOp(parser.resolve_operand(out, type_), level, name, body)
+        if attributes is not None:
+            op.attributes |= attributes.data
+        return op
+
 
 @irdl_op_definition
 class InsertOp(IRDLOperation):
-    """Put a value at output coordinates (in level order), or at the position of an operand's leaf cursor.
+    """Put a value at output coordinates (in level order), or at the position of a leaf cursor.
 
     ``accumulate`` adds to what stands there. With ``present`` it happens only if that holds."""
 
@@ -295,10 +206,63 @@ class InsertOp(IRDLOperation):
             properties={"accumulate": UnitAttr() if accumulate else None},
         )
 
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.value)
+        printer.print_string(" into ")
+        printer.print_operand(self.out)
+        printer.print_string(" at ")
+        if self.at is None:
+            printer.print_operands(self.coordinates)
+        else:
+            printer.print_operand(self.at)
+        if self.present is not None:
+            printer.print_string(" if ")
+            printer.print_operand(self.present)
+        if self.accumulate is not None:
+            printer.print_string(" accumulate")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_list((self.value.type, self.out.type), printer.print_attribute)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> InsertOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_keyword("into")
+        out = parser.parse_unresolved_operand()
+        parser.parse_keyword("at")
+        listed = parser.parse_optional_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
+        at: SSAValue | None = None
+        if listed is None:
+            at = parser.resolve_operand(parser.parse_unresolved_operand(), cursor)
+        coordinates = [parser.resolve_operand(c, index) for c in listed or ()]
+        present: SSAValue | None = None
+        if parser.parse_optional_keyword("if"):
+            present = parser.resolve_operand(parser.parse_unresolved_operand(), i1)
+        accumulate = parser.parse_optional_keyword("accumulate") is not None
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        value_type = parser.parse_type()
+        parser.parse_punctuation(",")
+        out_type = parser.parse_type()
+        op = InsertOp(
+            parser.resolve_operand(value, value_type),
+            parser.resolve_operand(out, out_type),
+            coordinates, at, present, accumulate,
+        )  # fmt: skip
+        op.attributes |= attributes
+        return op
+
+    def verify_(self) -> None:
+        if self.at is not None and self.coordinates:
+            raise VerifyException("a value goes to coordinates or to a cursor, not to both")
+
 
 @irdl_op_definition
 class LaunchOp(IRDLOperation):
-    """Run a kernel on tensors: the host side's call. ``init`` is what a dense result starts from."""
+    """Run a kernel on tensors: the host's call. ``init`` is what a dense result starts from."""
 
     name = "iteration.launch"
     inputs = var_operand_def()
@@ -312,17 +276,60 @@ class LaunchOp(IRDLOperation):
         self, kernel: str, inputs: Sequence[SSAValue], init: SSAValue | None, result: Attribute
     ) -> None:
         super().__init__(
-            operands=[inputs, init], properties={"kernel": StringAttr(kernel)}, result_types=[result]
+            operands=[inputs, init],
+            properties={"kernel": StringAttr(kernel)},
+            result_types=[result],
         )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.kernel)
+        printer.print_operands(self.inputs)
+        if self.init is not None:
+            printer.print_string(" onto ")
+            printer.print_operand(self.init)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        operands = [*self.inputs, *([] if self.init is None else [self.init])]
+        with printer.in_parens():
+            printer.print_list([v.type for v in operands], printer.print_attribute)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LaunchOp:
+        kernel = parser.parse_symbol_name()
+        start = parser.pos
+        names = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
+        init = parser.parse_unresolved_operand() if parser.parse_optional_keyword("onto") else None
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        types = parser.parse_function_type()
+        wanted = names if init is None else [*names, init]
+        operands = parser.resolve_operands(wanted, types.inputs.data, start)
+        if len(types.outputs) != 1:
+            parser.raise_error("a launch has one result", start, parser.pos)
+        count = len(names)
+        op = LaunchOp(
+            kernel.data,
+            operands[:count],
+            None if init is None else operands[count],
+            types.outputs.data[0],
+        )
+        op.attributes |= attributes
+        return op
 
 
 _OPS: list[type[Operation]] = [
-    RootOp, LocateOp, ValueOp, PresentOp, NonemptyOp, IterateOp, YieldOp, WorkspaceOp, InsertOp, LaunchOp,
+    RootOp, LocateOp, ValueOp, PresentOp, NonemptyOp,
+    IterateOp, YieldOp, WorkspaceOp, InsertOp, LaunchOp,
 ]  # fmt: skip
 
 Iteration = Dialect("iteration", _OPS, [CursorType])
 
 __all__ = [
-    "BoolAttr", "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LocateOp", "NonemptyOp",
-    "PresentOp", "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor", "ints",
+    "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LocateOp", "NonemptyOp",
+    "PresentOp", "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor", "index", "ints",
 ]  # fmt: skip

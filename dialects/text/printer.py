@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from io import StringIO
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.printer import Printer
 
@@ -15,7 +16,8 @@ from sparsecc.formats import Format, known_name
 
 
 class AsmPrinter(Printer):
-    """Prints aliases in place of encodings, and a trailing comment behind each op that has one.
+    """Prints aliases in place of encodings, a trailing comment behind each op that has one, and
+    above each kernel the expression that it came from (its attribute ``sparsecc.source``).
 
     Aliases are given as encodings are met; :meth:`alias_definitions` is what has to stand above.
     """
@@ -34,6 +36,10 @@ class AsmPrinter(Printer):
             super().print_attribute(attribute)
 
     def print_op(self, op: Operation) -> None:
+        source = op.attributes.get("sparsecc.source") if isinstance(op, FuncOp) else None
+        if isinstance(source, StringAttr):
+            self.print_string("// " + source.data.replace("\n", " "))
+            self._print_new_line()
         super().print_op(op)
         if comment := self.comments.get(op):
             self.print_string("  // " + comment.replace("\n", " "))

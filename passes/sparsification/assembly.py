@@ -132,7 +132,7 @@ class Append(Assembly):
             outer = self.prefix.get(level - 1, b.index(0))
             self.prefix[level] = b.add(b.mul(outer, self.args[f"out.dim{self.fmt.exprs[level].dim}"]), coordinate)
             return None
-        if level == self.last:
+        if level >= self.last:
             # Dense levels below: the block of this coordinate is the next one.
             return None
         return b.get(self.counts[level + 1])
@@ -141,10 +141,10 @@ class Append(Assembly):
         b = self.b
         if level == self.first - 1:
             self.close(self.first, self.prefix[level])
-        elif level >= self.first and level == self.last:
+        elif level == self.last:
             if level < self.fmt.num_levels - 1:
                 self.append(level, coordinate)
-        elif level >= self.first:
+        elif self.first <= level < self.last:
             assert mark is not None
             grown = b.lt(mark, b.get(self.counts[level + 1]))
 

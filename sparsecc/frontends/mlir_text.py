@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.dialects.linalg.abstract_ops import LinalgStructuredOperation
-from xdsl.dialects.linalg.ops import FillOp, GenericOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
-from xdsl.rewriter import Rewriter
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from sparsecc.diagnostics import FileError, IRError, Note, Source, Span, SparseccError
 from sparsecc.dialects.registry import make_context
-from sparsecc.dialects.sparse_tensor.types import encoding_of, op_place, verify_types
+from sparsecc.dialects.sparse_tensor.types import op_place, verify_types
 from sparsecc.dialects.text.parser import ModuleParser
 
 MAX_TEXT = 64 << 20
@@ -125,35 +122,6 @@ def verify_module(module: ModuleOp, source: Source | None = None) -> None:
         raise TooDeep(place=source.name if source is not None else "") from None
     except Exception as error:
         raise _located(module, error, source) from None
-
-
-def generalize(module: ModuleOp, every: bool = False) -> int:
-    """Named linalg operations on encoded tensors become ``linalg.generic``; returns how many did.
-
-    ``every``: those on dense tensors too, but for ``linalg.fill``."""
-    named = [
-        op
-        for op in module.walk()
-        if isinstance(op, LinalgStructuredOperation) and not isinstance(op, GenericOp)
-    ]
-    count = 0
-    for op in named:
-        encoded = any(encoding_of(value.type) for value in (*op.operands, *op.results))
-        if not encoded and (not every or isinstance(op, FillOp)):
-            continue
-        generic = GenericOp(
-            op.inputs,
-            op.outputs,
-            op.body.clone(),
-            op.get_indexing_maps(),
-            op.get_iterator_types(),
-            op.res.types,
-            doc=StringAttr(op.name),
-        )
-        generic.location = op.location
-        Rewriter.replace_op(op, generic)
-        count += 1
-    return count
 
 
 def _located(module: ModuleOp, error: Exception, source: Source | None) -> IRError:

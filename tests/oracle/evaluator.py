@@ -147,7 +147,7 @@ def _names(access: Access | Scalar) -> tuple[str, ...]:
 
 
 def _negate(a: _Point) -> _Point:
-    return _Point(-a.values, a.stored, a.indices)
+    return _Point(_only(a.stored, -a.values), a.stored, a.indices)
 
 
 def _combine(op: str, a: _Point, b: _Point) -> _Point:

@@ -1,0 +1,166 @@
+"""Inputs that broke other tools, and the shapes where loops go wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsecc as sc
+from sparsecc.frontends.mistakes import ExtentMismatch
+from sparsecc.kernel import Convert
+from sparsecc.storage.tensor import SparseTensor
+
+Array = np.ndarray[Any, np.dtype[Any]]
+SPARSE = ("CSR", "CSC", "COO", "DCSR", "BSR(2,2)", "ELL")
+
+
+def matrix(rows: list[list[float]], fmt: str = "CSR") -> SparseTensor:
+    return sc.asarray(np.array(rows)).to(fmt)
+
+
+def dense(value: Any) -> Array:
+    return value.to_numpy() if isinstance(value, SparseTensor) else np.asarray(value)
+
+
+@pytest.mark.parametrize("fmt", SPARSE)
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ([1.0, 1, 0, 0], [0.0, 0, 1, 1]),  # one row ends before the other begins: a tail of two
+        ([1.0, 0, 1, 0, 0], [0.0, 1, 0, 1, 1]),
+        ([0.0, 0, 0, 0], [0.0, 0, 1, 1]),
+        ([1.0, 1, 1, 1], [1.0, 1, 1, 1]),
+        ([0.0, 0, 0, 7], [5.0, 0, 0, 0]),
+    ],
+)
+def test_tails_of_a_union(a: list[float], b: list[float], fmt: str) -> None:
+    result = sc.evaluate("C[i,j] = A[i,j] + B[i,j]", A=matrix([a], fmt), B=matrix([b], fmt), out=fmt)
+    assert np.array_equal(dense(result), np.array([a]) + np.array([b]))
+
+
+@pytest.mark.parametrize("fmt", SPARSE)
+def test_empty_results(fmt: str) -> None:
+    a, b = matrix([[1.0, 0], [0, 2]], fmt), matrix([[0.0, 3], [4, 0]], fmt)
+    product = sc.evaluate("C[i,j] = A[i,j] * B[i,j]", A=a, B=b, out=fmt)
+    assert product.nnz == 0 and product.shape == (2, 2)
+    product.check("full")
+
+
+def test_empty_intersection_of_a_product_has_positions() -> None:
+    a = matrix([[1.0, 1, 0, 0], [1, 1, 0, 0]])
+    b = matrix([[0.0, 0], [0, 0], [1, 1], [1, 1]])
+    c = sc.evaluate("C[i,j] = A[i,k] * B[k,j]", A=a, B=b)
+    assert c.format == a.format and c.levels[1].positions.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("fmt", SPARSE)
+def test_empty_and_full_rows(fmt: str) -> None:
+    rows = np.array([[0.0] * 5, [1, 2, 3, 4, 5], [0] * 5, [0, 0, 6, 0, 0], [0] * 5])
+    a = sc.asarray(rows).to(fmt)
+    x = np.arange(5.0)
+    assert np.array_equal(sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x), rows @ x)
+    square = sc.evaluate("C[i,j] = A[i,k] * A[k,j]", A=a, out=fmt)
+    assert np.array_equal(dense(square), rows @ rows)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (1, 1)])
+def test_extents_of_zero_and_one(shape: tuple[int, int]) -> None:
+    a = sc.asarray(np.ones(shape)).to("CSR")
+    x, z = np.ones(shape[1]), np.ones((shape[1], 33))
+    assert np.array_equal(sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x), np.ones(shape) @ x)
+    assert np.array_equal(sc.evaluate("C[i,j] = A[i,k] * X[k,j]", A=a, X=z), np.ones(shape) @ z)
+    assert sc.evaluate("C[i,j] = A[i,k] * B[j,k]", A=a, B=a, out="CSR").shape == (shape[0], shape[0])
+
+
+def test_a_dirty_output_array_is_overwritten() -> None:
+    a, out = matrix([[0.0, 0], [0, 0]]), np.full(2, 1e231)
+    result = sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=np.ones(2), out=out)
+    assert result is out and not out.any()
+    out = np.full(2, np.nan)
+    assert not sc.evaluate("y[j] = A[i,j] * x[i]", A=a, x=np.ones(2), out=out).any()
+
+
+def test_a_missing_factor_annihilates_and_a_stored_zero_does_not() -> None:
+    a = sc.from_coords([[0], [1]], [0.0], (2, 2), "CSR")  # one explicit zero
+    x = np.array([np.inf, np.inf])
+    assert np.array_equal(sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x), [np.nan, 0.0], equal_nan=True)
+    # … also where the factor is multiplied outside of the sum.
+    y = sc.evaluate("y[i] = r[i] * A[i,j] * x[j]", A=a, r=np.full(2, np.inf), x=np.ones(2))
+    assert np.array_equal(y, [np.nan, 0.0], equal_nan=True)
+
+
+def test_scalars_are_numpy_scalars() -> None:
+    total = sc.evaluate("s = A[i,j]", A=matrix([[1.0, 0], [0, 1]]))
+    assert isinstance(total, np.float64) and total == 2.0
+
+
+def test_an_operand_may_be_used_twice_and_transposed() -> None:
+    rows = np.array([[1.0, 2, 0], [0, 0, 3], [4, 0, 0]])
+    for fmt in SPARSE:
+        a = sc.asarray(rows).to(fmt)
+        assert sc.evaluate("s = A[i,j] * A[j,k] * A[i,k]", A=a) == np.einsum("ij,jk,ik", rows, rows, rows)
+        assert np.array_equal(dense(sc.evaluate("C[i,j] = A[i,j] + A[j,i]", A=a, out="CSR")), rows + rows.T)
+        assert sc.evaluate("s = A[i,i]", A=a) == np.trace(rows)
+
+
+@pytest.mark.parametrize("columns", [1, 7, 8, 31, 32, 33, 64, 72, 100])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "i8"])
+def test_blocks_of_columns_and_their_tails(columns: int, dtype: str) -> None:
+    rng = np.random.default_rng(columns)
+    rows = (rng.integers(0, 4, (9, 11)) * (rng.random((9, 11)) < 0.4)).astype(dtype)
+    x = rng.integers(0, 5, (11, columns)).astype(dtype)
+    result = sc.evaluate("C[i,j] = A[i,k] * X[k,j]", A=sc.asarray(rows).to("CSR"), X=x)
+    assert result.dtype == rows.dtype and np.array_equal(result, rows @ x)
+
+
+def test_long_rows_are_sorted() -> None:
+    """A row of the workspace is sorted, or scanned where it is crowded: both ways, past any insertion sort."""
+    rng = np.random.default_rng(5)
+    n = 3000
+    coords = np.stack([np.zeros(300, np.int64), rng.permutation(n)[:300]])
+    wide = sc.from_coords(coords, np.ones(300), (1, n), "CSR")
+    spread = sc.from_coords(np.stack([np.arange(n), rng.permutation(n)]), np.ones(n), (n, n), "CSR")
+    c = sc.evaluate("C[i,j] = A[i,k] * B[k,j]", A=wide, B=spread)
+    c.check("full")
+    assert np.array_equal(c.to_numpy(), wide.to_numpy() @ spread.to_numpy())
+    crowded = sc.evaluate("C[i,j] = A[i,k] * B[k,j]", A=spread, B=sc.asarray(np.ones((n, 5))).to("CSR"))
+    crowded.check("full")
+    assert crowded.nnz == 5 * n
+
+
+def test_wide_indices() -> None:
+    a = sc.from_coords([[0, 4_000_000_000], [1, 3_999_999_999]], [2.0, 3.0], (4_000_000_001, 4_000_000_000), "DCSR")
+    b = sc.evaluate("C[i,j] = 2 * A[i,j]", A=a)
+    assert b.nnz == 2 and b.to_coords()[0][0].tolist() == [0, 4_000_000_000]
+    with pytest.raises(ExtentMismatch):
+        sc.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=matrix([[1.0]]))
+
+
+EXPECTED_CONVERSIONS = [
+    ("y[i] = A[i,j] * x[j]", {"A": "CSR"}, "dense", 0),
+    ("y[i] = A[i,j] * x[j]", {"A": "CSC"}, "dense", 0),
+    ("y[i] = A[i,j] * x[j]", {"A": "COO"}, "dense", 0),
+    ("C[i,j] = A[i,k] * B[k,j]", {"A": "CSR", "B": "CSR"}, "CSR", 0),
+    ("C[i,j] = A[i,k] * B[k,j]", {"A": "CSC", "B": "CSC"}, "CSC", 0),
+    ("C[i,j] = A[i,k] * B[k,j]", {"A": "CSR", "B": "CSR"}, "CSC", 1),
+    ("C[i,j] = A[i,k] * B[j,k]", {"A": "CSR", "B": "CSR"}, "CSR", 1),
+    ("C[i,j] = A[i,j] + B[i,j]", {"A": "CSR", "B": "CSR"}, "CSR", 0),
+    ("C[i,j] = A[i,j] + B[i,j]", {"A": "CSR", "B": "CSC"}, "CSR", 1),
+    ("C[i,j] = A[i,j] + B[i,j]", {"A": "DCSR", "B": "DCSR"}, "DCSR", 0),
+    ("C[i,j] = r[i] * A[i,j]", {"A": "COO"}, "COO", 0),
+    ("C[i,j] = A[i,j] * U[i,k] * V[k,j]", {"A": "ELL"}, "ELL", 0),
+    ("Y[i,r] = B[i,k,l] * C[k,r] * D[l,r]", {"B": "CSF"}, "dense", 0),
+]
+
+
+@pytest.mark.parametrize(("text", "formats", "out", "count"), EXPECTED_CONVERSIONS)
+def test_conversions_are_inserted_only_where_expected(
+    text: str, formats: dict[str, str], out: str, count: int
+) -> None:
+    ranks = {"x": 1, "r": 1, "B": 3 if "B[i,k,l]" in text else 2}
+    names = {n for n in "ABCDUVXxr" if f"{n}[" in text.split("=")[1]}
+    specs = {n: sc.Spec((None,) * ranks.get(n, 2), "f64", formats.get(n)) for n in names}
+    kernel = sc.compile(text, out=out, **specs)
+    assert sum(isinstance(step, Convert) for step in kernel.plan.steps) == count, kernel.explain()
