@@ -57,4 +57,4 @@ func.func @spmm(%A: tensor<?x?xf64, #CSR>, %X: tensor<?x?xf64>, %m: index, %n: i
 // Loop j runs along contiguous values: it is done in blocks of 32, then 8.
 // CHECK-LABEL: func.func @spmm
 // CHECK:       linalg.generic
-// CHECK-SAME:  sparsecc.assembly = "dense", sparsecc.vector = array<i64: 1, 32, 8>
+// CHECK-SAME:  sparsecc.assembly = "dense", sparsecc.vector = array<i64: 1, 16, 4>
