@@ -52,7 +52,9 @@ class Spec:
         return driver.OperandSpec((None,) * rank, name, str(fmt.with_default_widths(32)))
 
 
-def read(path: str | Path, *, format: str | Format | None = None, key: str | None = None) -> SparseTensor:
+def read(
+    path: str | Path, *, format: str | Format | None = None, key: str | None = None
+) -> SparseTensor:
     """The tensor in a file, by its suffix: ``.mtx`` (``.gz``), ``.tns``, ``.npz``, ``.npy``.
 
     ``key`` names the array of an archive. Raises FileError, which names the line or key."""
@@ -75,7 +77,9 @@ def _operand(given: Any) -> tuple[driver.OperandSpec, SparseTensor | None]:
     if isinstance(given, Spec):
         return given.operand(), None
     tensor = given if isinstance(given, SparseTensor) else asarray(given)
-    spec = driver.OperandSpec((None,) * tensor.rank, NAMES[tensor.dtype], str(actual_format(tensor)))
+    spec = driver.OperandSpec(
+        (None,) * tensor.rank, NAMES[tensor.dtype], str(actual_format(tensor))
+    )
     return spec, tensor
 
 
@@ -115,7 +119,12 @@ def _compile(
 
 
 def evaluate(
-    expr: str, *, out: Any = None, target: str = "cpu", operands: Mapping[str, Any] | None = None, **named: Any
+    expr: str,
+    *,
+    out: Any = None,
+    target: str = "cpu",
+    operands: Mapping[str, Any] | None = None,
+    **named: Any,
 ) -> Any:
     """Compile (with the caches) and run. ``out``: a format, or an array that takes a dense result.
 
@@ -144,7 +153,9 @@ def compile_mlir(program: str | Path, *, entry: str = "main", target: str = "cpu
         from sparsecc.frontends.mlir_text import read_text
 
         name, program = str(program), read_text(program)
-    return driver.compile_request(driver.Request("mlir", program, target=target, entry=entry, name=name))
+    return driver.compile_request(
+        driver.Request("mlir", program, target=target, entry=entry, name=name)
+    )
 
 
 _ = (Sequence, SparseccError, known_name)

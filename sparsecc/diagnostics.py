@@ -153,7 +153,9 @@ class UsageError(SparseccError):
 class InternalError(SparseccError):
     """A fault of this compiler."""
 
-    help_text = "this is a bug in sparsecc: please report it with the program and the operand formats"
+    help_text = (
+        "this is a bug in sparsecc: please report it with the program and the operand formats"
+    )
 
 
 @dataclass
@@ -171,7 +173,9 @@ class ErrorCollector:
             return
         first = self.errors[0]
         if len(self.errors) > 1:
-            text = "\n".join([e.render() for e in self.errors] + [f"found {len(self.errors)} errors"])
+            text = "\n".join(
+                [e.render() for e in self.errors] + [f"found {len(self.errors)} errors"]
+            )
             first.args = (text,)
         raise first
 

@@ -98,14 +98,20 @@ def front(request: Request) -> ModuleOp:
     from sparsecc.frontends.resolve import resolve
 
     types = {
-        name: OperandType(s.shape, s.dtype, None if s.format is None else parse_format(s.format, len(s.shape)))
+        name: OperandType(
+            s.shape, s.dtype, None if s.format is None else parse_format(s.format, len(s.shape))
+        )
         for name, s in request.operands
     }
     if request.kind == "einsum":
         program = einsum_program(request.text, [len(t.shape) for t in types.values()])
     else:
         program = parse(request.text)
-    out = None if request.out is None else parse_format(request.out, len(getattr(program.statements[-1].target, "indices", ())))
+    out = (
+        None
+        if request.out is None
+        else parse_format(request.out, len(getattr(program.statements[-1].target, "indices", ())))
+    )
     return build_module(resolve(program, types, out))
 
 
@@ -159,4 +165,3 @@ def _timed(times: dict[str, float], name: str, function: Any, *args: Any) -> Any
     result = function(*args)
     times[name] = (perf_counter() - start) * 1e3
     return result
-

@@ -66,12 +66,15 @@ class Launch:
     source: str
 
 
+Step = Convert | Reinterpret | Launch
+
+
 @dataclass(frozen=True)
 class Plan:
     """Steps from operands to results (numbers of tensors)."""
 
     operands: tuple[Operand, ...]
-    steps: tuple[Convert | Reinterpret | Launch, ...]
+    steps: tuple[Step, ...]
     results: tuple[int, ...]
     names: tuple[str, ...]
 
@@ -93,7 +96,8 @@ class Plan:
     def from_json(data: Mapping[str, Any]) -> Plan:
         kinds = {"Convert": Convert, "Reinterpret": Reinterpret, "Launch": Launch}
         steps = tuple(
-            kinds[s["kind"]](**{k: _tuples(v) for k, v in s.items() if k != "kind"}) for s in data["steps"]
+            kinds[s["kind"]](**{k: _tuples(v) for k, v in s.items() if k != "kind"})
+            for s in data["steps"]
         )
         operands = tuple(Operand(**{k: _tuples(v) for k, v in o.items()}) for o in data["operands"])
         return Plan(operands, steps, _tuples(data["results"]), _tuples(data["names"]))

@@ -25,7 +25,9 @@ def with_entry_points(group: str, own: Mapping[str, str]) -> dict[str, str]:
     table = dict(own)
     for point in entry_points(group=group):
         if table.setdefault(point.name, point.value) != point.value:
-            raise NameClash(group=group, name=point.name, first=table[point.name], second=point.value)
+            raise NameClash(
+                group=group, name=point.name, first=table[point.name], second=point.value
+            )
     return table
 
 

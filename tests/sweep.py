@@ -56,7 +56,8 @@ class Trial:
 
     def __str__(self) -> str:
         operands = ", ".join(
-            f"{n}:{'x'.join(map(str, s))}:{self.dtypes[n]}:{self.formats[n]}" for n, s in self.shapes.items()
+            f"{n}:{'x'.join(map(str, s))}:{self.dtypes[n]}:{self.formats[n]}"
+            for n, s in self.shapes.items()
         )
         return f"{self.text}  [{operands}] out={self.out} seed={self.seed}"
 
@@ -101,7 +102,9 @@ def row_trials(row: Row) -> Iterator[Trial]:
         seed = zlib.crc32(f"{row.number} {number}".encode())
         rng = random.Random(seed)
         names = sorted({i for indices in used.values() for i in indices})
-        extents = {i: rng.choice((1, 2, 3, 5, 7, 5, 7) if rng.random() < 0.93 else EXTENTS) for i in names}
+        extents = {
+            i: rng.choice((1, 2, 3, 5, 7, 5, 7) if rng.random() < 0.93 else EXTENTS) for i in names
+        }
         kind = rng.choice(DTYPES)
         yield Trial(
             row.text,
@@ -116,7 +119,17 @@ def row_trials(row: Row) -> Iterator[Trial]:
 def random_trial(seed: int) -> Trial:
     """A generated expression in random formats and mixed types."""
     rng = random.Random(seed ^ 0x5EED)
-    kinds = rng.choice((("f64",), ("f32",), ("i32",), ("f64", "f32", "i32"), ("i64", "u8", "f32"), ("c128", "f64"), ("bool",)))
+    kinds = rng.choice(
+        (
+            ("f64",),
+            ("f32",),
+            ("i32",),
+            ("f64", "f32", "i32"),
+            ("i64", "u8", "f32"),
+            ("c128", "f64"),
+            ("bool",),
+        )
+    )
     case = generate(seed, kinds)
     formats = {name: rng.choice(FORMATS[len(shape)]) for name, shape in case.shapes.items()}
     out = rng.choice((*FORMATS[target_rank(case.text)], None))
@@ -162,7 +175,9 @@ def problem(trial: Trial) -> str:
         warnings.simplefilter("error")
         result = api.evaluate(trial.text, out=trial.out, operands=ours)
     if isinstance(result, SparseTensor):
-        if trial.out is not None and result.format.with_widths(0, 0) != parse_format(trial.out, values.ndim):
+        if trial.out is not None and result.format.with_widths(0, 0) != parse_format(
+            trial.out, values.ndim
+        ):
             return f"the result is {result.format}"
         result.check("full")
         exact = not result.format.padded and not any(
@@ -175,7 +190,9 @@ def problem(trial: Trial) -> str:
             extra = found & ~stored
             missing = stored & ~found
             # An empty sum over dense factors, and a temporary scalar, count as stored zeros.
-            loose = 0 in {e for shape in trial.shapes.values() for e in shape} or _has_temporaries(trial, ours)
+            loose = 0 in {e for shape in trial.shapes.values() for e in shape} or _has_temporaries(
+                trial, ours
+            )
             if missing.any() or (extra.any() and not loose) or (values[extra] != 0).any():
                 return f"stored differs: extra {np.argwhere(extra)[:3]}, missing {np.argwhere(missing)[:3]}"
         result = result.to_numpy()
@@ -238,11 +255,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="generated expressions")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rows", type=int, default=0, help="one in so many combinations of the corpus (0: none)")
+    parser.add_argument(
+        "--rows", type=int, default=0, help="one in so many combinations of the corpus (0: none)"
+    )
     parser.add_argument("--shard", default="0/1")
     options = parser.parse_args()
     part, parts = map(int, options.shard.split("/"))
-    trials: Iterator[Trial] = (random_trial(options.seed + n) for n in range(part, options.count, parts))
+    trials: Iterator[Trial] = (
+        random_trial(options.seed + n) for n in range(part, options.count, parts)
+    )
     if options.rows:
         trials = itertools.chain(sample(all_row_trials(), options.rows, part), trials)
     report = run(trials)

@@ -5,4 +5,13 @@ from sparsecc.formats.level import Ability, Level, LevelArrays
 from sparsecc.formats.names import known_name
 from sparsecc.formats.spelling import parse as parse_format
 
-__all__ = ["Ability", "Format", "Level", "LevelArrays", "LevelExpr", "dense_format", "known_name", "parse_format"]
+__all__ = [
+    "Ability",
+    "Format",
+    "Level",
+    "LevelArrays",
+    "LevelExpr",
+    "dense_format",
+    "known_name",
+    "parse_format",
+]

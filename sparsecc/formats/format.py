@@ -67,7 +67,9 @@ class Format:
             if width not in WIDTHS:
                 return f"a width of {width} bits is not one of {', '.join(map(str, WIDTHS))}"
         for dim in range(self.rank):
-            digits = sorted((e for e in self.exprs if e.dim == dim), key=lambda e: (e.div, not e.mod))
+            digits = sorted(
+                (e for e in self.exprs if e.dim == dim), key=lambda e: (e.div, not e.mod)
+            )
             stride = 1
             for k, digit in enumerate(digits):
                 if digit.div != stride or (digit.mod == 0) != (k == len(digits) - 1):
@@ -153,8 +155,10 @@ class Format:
     def __str__(self) -> str:
         """The canonical spelling: an MLIR map, with ``@crd/pos`` if widths are fixed."""
         names = dim_names(self.rank)
-        levels = ", ".join(f"{e.spell(names[e.dim])} : {lvl}"
-                           for e, lvl in zip(self.exprs, self.levels, strict=True))
+        levels = ", ".join(
+            f"{e.spell(names[e.dim])} : {lvl}"
+            for e, lvl in zip(self.exprs, self.levels, strict=True)
+        )
         text = f"({', '.join(names)}) -> ({levels})"
         if self.pos_width or self.crd_width:
             text += f"@i{self.crd_width}/i{self.pos_width}"

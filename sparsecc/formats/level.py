@@ -96,8 +96,13 @@ class Level(ABC):
             names.append("nonunique")
         if not self.ordered:
             names.append("nonordered")
-        names += [f.name for f in fields(self) if f.type in (bool, "bool") and getattr(self, f.name)
-                  and f.name not in ("unique", "ordered")]
+        names += [
+            f.name
+            for f in fields(self)
+            if f.type in (bool, "bool")
+            and getattr(self, f.name)
+            and f.name not in ("unique", "ordered")
+        ]
         return tuple(names)
 
     def __str__(self) -> str:

@@ -35,9 +35,16 @@ def csf(order: tuple[int, ...]) -> Format:
 
 def bsr(rows: int, columns: int) -> Format:
     """Compressed rows of dense blocks, rows x columns."""
-    exprs = (LevelExpr(0, rows), LevelExpr(1, columns), LevelExpr(0, 1, rows), LevelExpr(1, 1, columns))
+    exprs = (
+        LevelExpr(0, rows),
+        LevelExpr(1, columns),
+        LevelExpr(0, 1, rows),
+        LevelExpr(1, 1, columns),
+    )
     if rows < 1 or columns < 1:
-        raise BadFormat(spelling=f"BSR({rows},{columns})", problem="a block has at least one row and column")
+        raise BadFormat(
+            spelling=f"BSR({rows},{columns})", problem="a block has at least one row and column"
+        )
     return Format(2, exprs, (Dense(), Compressed(), Dense(), Dense()))
 
 
@@ -68,8 +75,16 @@ NAMES: dict[str, tuple[Callable[[Args, int | None], Format], tuple[int, ...] | N
     "DCSC": (lambda a, r: csf((1, 0)), (0,), "doubly compressed columns"),
     "CSF": (lambda a, r: csf(_order(a, r)), None, "compressed in every level; CSF(2,0,1) permutes"),
     "BSR": (lambda a, r: bsr(*a), (2,), "compressed rows of dense blocks; BSR(4,4)"),
-    "ELL": (lambda a, r: _of((Dense(), Padded())), (0,), "ELLPACK: the same number of slots in each row"),
-    "NM": (lambda a, r: nm(a[0], a[1], 2 if r is None else r), (2,), "n of m neighbours; NM(2,4) or 2:4"),
+    "ELL": (
+        lambda a, r: _of((Dense(), Padded())),
+        (0,),
+        "ELLPACK: the same number of slots in each row",
+    ),
+    "NM": (
+        lambda a, r: nm(a[0], a[1], 2 if r is None else r),
+        (2,),
+        "n of m neighbours; NM(2,4) or 2:4",
+    ),
     "SV": (lambda a, r: _of((Compressed(),)), (0,), "sparse vector"),
 }
 

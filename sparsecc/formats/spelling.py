@@ -44,7 +44,10 @@ def parse(text: str, rank: int | None = None) -> Format:
         body, widths = spelling[: match.start()].strip(), (int(match[2]), int(match[1]))
     if match := re.search(r"!\s*([-+\w.]+)$", body):
         if match[1] not in ("0", "0.0"):
-            raise BadFormat(spelling=spelling, problem=f"a fill value of {match[1]} is not supported yet, only 0")
+            raise BadFormat(
+                spelling=spelling,
+                problem=f"a fill value of {match[1]} is not supported yet, only 0",
+            )
         body = body[: match.start()].strip()
     fmt = _parse_body(body, spelling, rank)
     if widths != (0, 0):
@@ -64,7 +67,9 @@ def _parse_body(body: str, spelling: str, rank: int | None) -> Format:
     if order is None:
         return fmt
     if not fmt.is_permutation or sorted(order) != list(range(fmt.rank)):
-        raise BadFormat(spelling=spelling, problem=f"{list(order)} is not an order of its {fmt.rank} dimensions")
+        raise BadFormat(
+            spelling=spelling, problem=f"{list(order)} is not an order of its {fmt.rank} dimensions"
+        )
     return fmt.permuted(order)
 
 
@@ -80,16 +85,27 @@ def _named(body: str, spelling: str, rank: int | None) -> Format:
     if match is None:
         raise UnknownFormat(spelling=spelling, help=_suggest(body))
     name, arguments = match[1], match[2]
-    if name.upper() in NAMES and (name == name.upper() or name.lower() == "dense" or arguments is not None):
+    if name.upper() in NAMES and (
+        name == name.upper() or name.lower() == "dense" or arguments is not None
+    ):
         build, counts, _ = NAMES[name.upper()]
         args = tuple(int(a) for a in arguments.split(",")) if arguments else ()
         if counts is not None and len(args) not in counts:
             wanted = " or ".join(map(str, counts))
-            raise BadFormat(spelling=spelling, problem=f"{name} takes {wanted} arguments, not {len(args)}")
+            raise BadFormat(
+                spelling=spelling, problem=f"{name} takes {wanted} arguments, not {len(args)}"
+            )
         if name.upper() == "CSF" and sorted(args or (0,)) != list(range(len(args) or 1)):
-            raise BadFormat(spelling=spelling, problem=f"{list(args)} is not an order of dimensions")
+            raise BadFormat(
+                spelling=spelling, problem=f"{list(args)} is not an order of dimensions"
+            )
         return build(args, rank)
-    if arguments is None and name == name.lower() and name not in ("csc", "csr", "coo") and set(name) <= set(LETTERS):
+    if (
+        arguments is None
+        and name == name.lower()
+        and name not in ("csc", "csr", "coo")
+        and set(name) <= set(LETTERS)
+    ):
         levels = tuple(LETTERS[c] for c in name)
         # A trailing non-unique level has nothing below it to tell its entries apart.
         return Format(len(levels), tuple(LevelExpr(d) for d in range(len(levels))), levels)

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from sparsecc.diagnostics import OperandError, UsageError, did_you_mean
 from sparsecc.formats import Format, LevelArrays, dense_format, known_name, parse_format
-from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret
-from sparsecc.runtime.execute import NUMPY, WIDTHS, Executor, Function, address
+from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret, Step
+from sparsecc.runtime.execute import NUMPY, WIDTHS, Executor, Function
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -79,10 +79,12 @@ def in_format(tensor: SparseTensor, wanted: Format) -> SparseTensor:
     return fitting
 
 
-def _overlap(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
-    """Whether two contiguous arrays share memory; NumPy's own test takes longer."""
-    start, other = address(a), address(b)
-    return start < other + b.nbytes and other < start + a.nbytes
+def _out_extents(step: Step | None, operands: int) -> list[tuple[int, int] | None]:
+    """For each dimension of a result, an operand and a dimension of it that have its extent."""
+    if not isinstance(step, Launch):
+        return []
+    known = [next((d for d in dims if d[0] < operands), None) for _, dims in step.extents]
+    return [known[group] for group in step.shape]
 
 
 class _Slot:
@@ -141,6 +143,11 @@ class Kernel:
         results = self.plan.results
         self.last = next((s for s in reversed(self.plan.steps) if s.dest == results[-1]), None)
         self.out_dtype = np.dtype(NUMPY[self.last.dtype]) if isinstance(self.last, Launch) else None
+        rank = len(self.last.shape) if isinstance(self.last, Launch) else 0
+        self.out_row_major = (
+            isinstance(self.last, Launch) and parse_format(self.last.format, rank).is_row_major
+        )
+        self.out_extents = _out_extents(self.last, len(self.plan.operands))
         self.executor = Executor(self.plan, self.functions)
         self.wanted = [parse_format(o.format, len(o.shape)) for o in self.plan.operands]
         slots = [_Slot(o, w) for o, w in zip(self.plan.operands, self.wanted, strict=True)]
@@ -201,11 +208,13 @@ class Kernel:
         last = self.last
         if not isinstance(last, Launch) or last.assembly != "dense" or last.init is not None:
             raise BadOutput(problem="the result is not dense", dtype="", shape="", help="leave out= away")
-        if not parse_format(last.format, len(last.shape)).is_row_major:
-            raise BadOutput(problem="the result is not row-major", dtype="", shape="", help="leave out= away")
-        known = [next((d for d in dims if d[0] < len(tensors)), None) for _, dims in last.extents]
-        extents = [None if d is None else tensors[d[0]].shape[d[1]] for d in known]
-        shape = tuple(extents[group] for group in last.shape)
+        if not self.out_row_major:
+            raise BadOutput(
+                problem="the result is not row-major", dtype="", shape="", help="leave out= away"
+            )
+        shape = tuple(
+            None if at is None else tensors[at[0]].shape[at[1]] for at in self.out_extents
+        )
         problem = ""
         if not isinstance(out, np.ndarray) or out.dtype != self.out_dtype:
             problem = f"it is no array of {last.dtype}"
@@ -215,7 +224,7 @@ class Kernel:
             problem = f"its shape is {out.shape}"
         elif not out.flags.c_contiguous or not out.flags.writeable:
             problem = "it is not contiguous and writable"
-        elif any(_overlap(out, t.values) for t in tensors):
+        elif any(np.may_share_memory(out, t.values) for t in tensors):
             problem = "it shares memory with an operand"
         if problem:
             raise BadOutput(problem=problem, dtype=last.dtype, shape=shape)

@@ -37,7 +37,9 @@ def dense(value: Any) -> Array:
     ],
 )
 def test_tails_of_a_union(a: list[float], b: list[float], fmt: str) -> None:
-    result = sc.evaluate("C[i,j] = A[i,j] + B[i,j]", A=matrix([a], fmt), B=matrix([b], fmt), out=fmt)
+    result = sc.evaluate(
+        "C[i,j] = A[i,j] + B[i,j]", A=matrix([a], fmt), B=matrix([b], fmt), out=fmt
+    )
     assert np.array_equal(dense(result), np.array([a]) + np.array([b]))
 
 
@@ -72,7 +74,10 @@ def test_extents_of_zero_and_one(shape: tuple[int, int]) -> None:
     x, z = np.ones(shape[1]), np.ones((shape[1], 33))
     assert np.array_equal(sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x), np.ones(shape) @ x)
     assert np.array_equal(sc.evaluate("C[i,j] = A[i,k] * X[k,j]", A=a, X=z), np.ones(shape) @ z)
-    assert sc.evaluate("C[i,j] = A[i,k] * B[j,k]", A=a, B=a, out="CSR").shape == (shape[0], shape[0])
+    assert sc.evaluate("C[i,j] = A[i,k] * B[j,k]", A=a, B=a, out="CSR").shape == (
+        shape[0],
+        shape[0],
+    )
 
 
 def test_a_dirty_output_array_is_overwritten() -> None:
@@ -86,7 +91,9 @@ def test_a_dirty_output_array_is_overwritten() -> None:
 def test_a_missing_factor_annihilates_and_a_stored_zero_does_not() -> None:
     a = sc.from_coords([[0], [1]], [0.0], (2, 2), "CSR")  # one explicit zero
     x = np.array([np.inf, np.inf])
-    assert np.array_equal(sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x), [np.nan, 0.0], equal_nan=True)
+    assert np.array_equal(
+        sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x), [np.nan, 0.0], equal_nan=True
+    )
     # … also where the factor is multiplied outside of the sum.
     y = sc.evaluate("y[i] = r[i] * A[i,j] * x[j]", A=a, r=np.full(2, np.inf), x=np.ones(2))
     assert np.array_equal(y, [np.nan, 0.0], equal_nan=True)
@@ -101,8 +108,12 @@ def test_an_operand_may_be_used_twice_and_transposed() -> None:
     rows = np.array([[1.0, 2, 0], [0, 0, 3], [4, 0, 0]])
     for fmt in SPARSE:
         a = sc.asarray(rows).to(fmt)
-        assert sc.evaluate("s = A[i,j] * A[j,k] * A[i,k]", A=a) == np.einsum("ij,jk,ik", rows, rows, rows)
-        assert np.array_equal(dense(sc.evaluate("C[i,j] = A[i,j] + A[j,i]", A=a, out="CSR")), rows + rows.T)
+        assert sc.evaluate("s = A[i,j] * A[j,k] * A[i,k]", A=a) == np.einsum(
+            "ij,jk,ik", rows, rows, rows
+        )
+        assert np.array_equal(
+            dense(sc.evaluate("C[i,j] = A[i,j] + A[j,i]", A=a, out="CSR")), rows + rows.T
+        )
         assert sc.evaluate("s = A[i,i]", A=a) == np.trace(rows)
 
 
@@ -126,13 +137,17 @@ def test_long_rows_are_sorted() -> None:
     c = sc.evaluate("C[i,j] = A[i,k] * B[k,j]", A=wide, B=spread)
     c.check("full")
     assert np.array_equal(c.to_numpy(), wide.to_numpy() @ spread.to_numpy())
-    crowded = sc.evaluate("C[i,j] = A[i,k] * B[k,j]", A=spread, B=sc.asarray(np.ones((n, 5))).to("CSR"))
+    crowded = sc.evaluate(
+        "C[i,j] = A[i,k] * B[k,j]", A=spread, B=sc.asarray(np.ones((n, 5))).to("CSR")
+    )
     crowded.check("full")
     assert crowded.nnz == 5 * n
 
 
 def test_wide_indices() -> None:
-    a = sc.from_coords([[0, 4_000_000_000], [1, 3_999_999_999]], [2.0, 3.0], (4_000_000_001, 4_000_000_000), "DCSR")
+    a = sc.from_coords(
+        [[0, 4_000_000_000], [1, 3_999_999_999]], [2.0, 3.0], (4_000_000_001, 4_000_000_000), "DCSR"
+    )
     b = sc.evaluate("C[i,j] = 2 * A[i,j]", A=a)
     assert b.nnz == 2 and b.to_coords()[0][0].tolist() == [0, 4_000_000_000]
     with pytest.raises(ExtentMismatch):
@@ -172,7 +187,13 @@ def test_strided_and_reversed_operands(fmt: str) -> None:
     rows = np.array([[1.0, 2, 0], [0, 0, 3], [4, 0, 0]])
     table = np.arange(24.0).reshape(6, 4)
     a = sc.asarray(rows).to(fmt)
-    for x in (table[:3, 1], table[::2, 0], table[5:2:-1, 2], np.broadcast_to(3.0, 3), table.T[1, :3]):
+    for x in (
+        table[:3, 1],
+        table[::2, 0],
+        table[5:2:-1, 2],
+        np.broadcast_to(3.0, 3),
+        table.T[1, :3],
+    ):
         assert np.array_equal(sc.evaluate("y[i] = A[i,j] * x[j]", A=a, x=x), rows @ x)
     for x in (table[::2, ::2], table[:3].T[:3], np.asfortranarray(table)[:3], table[:3, ::-1]):
         assert np.array_equal(sc.evaluate("C[i,j] = A[i,k] * X[k,j]", A=a, X=x), rows @ x)
@@ -211,7 +232,9 @@ def test_blocks_are_walked_as_they_are(fmt: str, shape: tuple[int, int]) -> None
     for text, others, out, wanted in cases:
         kernel = sc.compile(text, out=out, A=a, **others)
         if "+" not in text or out == "dense":
-            assert not any(isinstance(step, Convert) for step in kernel.plan.steps), kernel.explain()
+            assert not any(isinstance(step, Convert) for step in kernel.plan.steps), (
+                kernel.explain()
+            )
         assert np.array_equal(dense(kernel(A=a, **others)), wanted), text
 
 

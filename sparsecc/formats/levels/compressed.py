@@ -39,7 +39,9 @@ class Compressed(Level):
     name: ClassVar[str] = "compressed"
     letter: ClassVar[str] = "s"
     arrays: ClassVar[tuple[str, ...]] = ("positions", "coordinates")
-    abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.ITERATE, Ability.LOCATE, Ability.APPEND})
+    abilities: ClassVar[frozenset[Ability]] = frozenset(
+        {Ability.ITERATE, Ability.LOCATE, Ability.APPEND}
+    )
 
     def pack(self, parents: Ints, coordinates: Ints, parent_count: int, size: int) -> Packed:
         position: Ints = np.arange(len(parents), dtype=np.int64)
@@ -74,7 +76,9 @@ class Compressed(Level):
             return [f"positions end at {count}, but there are {len(coordinates)} coordinates"], 0
         found = range_problems(coordinates, size)
         if not found:
-            parents = np.repeat(np.arange(parent_count, dtype=np.int64), np.diff(positions.astype(np.int64)))
+            parents = np.repeat(
+                np.arange(parent_count, dtype=np.int64), np.diff(positions.astype(np.int64))
+            )
             found = order_problems(self, parents, coordinates)
         return found, count
 

@@ -15,7 +15,9 @@ from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Un
 class Dense(Level):
     name: ClassVar[str] = "dense"
     letter: ClassVar[str] = "d"
-    abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.FULL, Ability.ITERATE, Ability.LOCATE})
+    abilities: ClassVar[frozenset[Ability]] = frozenset(
+        {Ability.FULL, Ability.ITERATE, Ability.LOCATE}
+    )
 
     def pack(self, parents: Ints, coordinates: Ints, parent_count: int, size: int) -> Packed:
         positions = coordinates if parent_count == 1 else parents * size + coordinates

@@ -54,7 +54,9 @@ class LooseCompressed(Level):
         full = self.unpack(arrays, parent_count, size)
         keep = slice(None) if full.valid is None else full.valid
         found = range_problems(coordinates[keep], size)
-        return found or order_problems(self, full.parents[keep], coordinates[keep]), len(coordinates)
+        return found or order_problems(self, full.parents[keep], coordinates[keep]), len(
+            coordinates
+        )
 
     def bounds(self, b: LoopBuilder, level: LevelCode, parent: Value) -> tuple[Value, Value]:
         at = b.mul(parent, b.index(2))

@@ -57,7 +57,9 @@ class Padded(Level):
             return ["positions must hold the number of slots of a parent alone"], 0
         slots = int(positions[0])
         if len(coordinates) != parent_count * slots:
-            return [f"{len(coordinates)} coordinates for {parent_count} parents of {slots} slots"], 0
+            return [
+                f"{len(coordinates)} coordinates for {parent_count} parents of {slots} slots"
+            ], 0
         parents = np.repeat(np.arange(parent_count, dtype=np.int64), slots)
         found = range_problems(coordinates, size + 1)
         if not found:

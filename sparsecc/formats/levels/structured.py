@@ -71,7 +71,12 @@ class Structured(Level):
             bad = np.nonzero(counts > self.n)[0]
             first = int(bad[0])
             raise OverfullGroup(
-                bad=len(bad), groups=len(counts), n=self.n, m=self.m, first=first, count=int(counts[first])
+                bad=len(bad),
+                groups=len(counts),
+                n=self.n,
+                m=self.m,
+                first=first,
+                count=int(counts[first]),
             )
 
     def _pack_wide(self, parents: Ints, coordinates: Ints, parent_count: int) -> Packed:
@@ -85,7 +90,9 @@ class Structured(Level):
         _, coordinate = np.nonzero(keep)
         slot_of = np.cumsum(keep, axis=1, dtype=np.int64) - 1
         position = parents * self.n + slot_of[parents, coordinates]
-        return Packed(LevelArrays(None, coordinate.astype(np.int64)), position, parent_count * self.n)
+        return Packed(
+            LevelArrays(None, coordinate.astype(np.int64)), position, parent_count * self.n
+        )
 
     def unpack(self, arrays: LevelArrays, parent_count: int, size: int) -> Unpacked:
         assert arrays.coordinates is not None
