@@ -205,7 +205,7 @@ class Workspace(Append):
 
     def begin(self, b: ScfBuilder, args: Arguments) -> None:
         super().begin(b, args)
-        self.stamp, self.touched = b.counter(), b.counter()
+        self.stamp, self.touched = b.counter("row"), b.counter("touched")
 
     def open_workspace(self) -> None:
         b = self.b

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -93,6 +93,10 @@ class KernelBuilder(TermValues):
         state = State(tuple(roots), (0,) * len(roots), (None,) * view.num_loops)
         self.nest(0, self.locate_all(state))
         self.end(func.ReturnOp())
+        for op in reversed(list(self.entry.ops)):
+            if isinstance(op, tensor.DimOp | arith.ConstantOp) and op.result.first_use is None:
+                op.detach()
+                op.erase()
         return fn
 
     def extent(self, loop: int) -> SSAValue:
@@ -171,7 +175,10 @@ class KernelBuilder(TermValues):
                 if not access.format.levels[level].can(Ability.FULL):
                     dynamic.add(k)
                 depth[k] += 1
-        return replace(state, cursors=tuple(cursors), depth=tuple(depth), dynamic=frozenset(dynamic))
+        certain = state.certain and dynamic <= state.dynamic
+        return replace(
+            state, cursors=tuple(cursors), depth=tuple(depth), dynamic=frozenset(dynamic), certain=certain
+        )
 
     def walks(self, loop: int, state: State) -> dict[int, bool]:
         """Which inputs have a sparse level to walk along a loop."""
@@ -216,6 +223,8 @@ class KernelBuilder(TermValues):
                 arg.name_hint = f"{(self.tensors[k].name_hint or 't').lower()}{depth[k] + 1}"
                 cursors[k] = arg
                 depth[k] += 1
+            for arg, hint in zip(block.args[1 + len(members) :], ("sum", "found"), strict=False):
+                arg.name_hint = hint
             coordinates = list(state.coordinates)
             coordinates[loop] = block.args[0]
             inner = State(
@@ -226,6 +235,8 @@ class KernelBuilder(TermValues):
                 state.absent | (walking - active),
             )
             self.block = block
+            if not lattice.full:
+                inner = replace(inner, certain=inner.dynamic <= active)
             carried = self.guarded_visit(loop, inner, block.args[1 + len(members) :], body)
             self.end(iteration.YieldOp(carried))
             regions.append(Region(block))
@@ -311,7 +322,8 @@ class KernelBuilder(TermValues):
     def reduce(self, at: int, state: State, node: Node, want_present: bool) -> Result | None:
         """The sum of a term over all loops from ``at`` on; None if it is missing."""
         if at == len(self.order):
-            return self.evaluate(node, state)
+            result = self.evaluate(node, state)
+            return Result(result.value) if result is not None and state.certain else result
         outer, inner = self.split_factors(node, state.bound())
         if outer and inner is not None:
             assert node.op is not None

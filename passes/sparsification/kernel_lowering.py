@@ -210,11 +210,18 @@ class KernelLowering:
             return parent.position, parent.segment_end
         kind, code = self.code(tensor_, level)
         if parent.flag is None:
-            return kind.bounds(self.b, code, parent.position)
-        zero = self.b.index(0)
-        lo, hi = self.b.either(
-            parent.flag, lambda: kind.bounds(self.b, code, parent.position), lambda: [zero, zero], [zero.type] * 2
-        )
+            lo, hi = kind.bounds(self.b, code, parent.position)
+        else:
+            zero = self.b.index(0)
+            lo, hi = self.b.either(
+                parent.flag,
+                lambda: kind.bounds(self.b, code, parent.position),
+                lambda: [zero, zero],
+                [zero.type] * 2,
+            )
+        for end, hint in ((lo, "lo"), (hi, "hi")):
+            if end.name_hint is None:
+                end.name_hint = hint
         return lo, hi
 
     def locate(self, op: iteration.LocateOp) -> Cursor:

@@ -164,10 +164,10 @@ class ScfBuilder:
             return self.add_op(arith.AddfOp(old, value))
         return self.add_op(arith.OrIOp(old, value) if element == i1 else arith.AddiOp(old, value))
 
-    def counter(self) -> SSAValue:
+    def counter(self, hint: str = "count") -> SSAValue:
         """A local index variable, 0 at first; a register in the machine code."""
         cell = memref.AllocaOp.get(index, shape=[1])
-        self.add_op(cell)
+        self.add_op(cell).name_hint = hint
         self.store(self.index(0), cell.results[0], self.index(0))
         return cell.results[0]
 

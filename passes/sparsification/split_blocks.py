@@ -79,15 +79,16 @@ def digits_of(fmt: Format, dim: int) -> Digits:
     return tuple(sorted(digits, key=lambda digit: (-digit[0], digit[1])))
 
 
-def compatible(access: Access, splits: dict[int, Digits]) -> bool:
-    """Whether an operand can be read by split loops: along each it has every coordinate, or the same blocks."""
+def compatible(access: Access, splits: dict[int, Digits], by_levels: bool) -> bool:
+    """Whether an operand can be read by split loops: along each it has every coordinate, or (walked by its
+    levels) the same blocks."""
     for dim in range(access.format.rank):
         loop = access.dim_loop(dim)
         if loop not in splits:
             continue
         levels = [lvl for lvl, e in zip(access.format.levels, access.format.exprs, strict=True) if e.dim == dim]
         full = access.format.is_permutation and all(level.can(Ability.FULL) for level in levels)
-        if not full and digits_of(access.format, dim) != splits[loop]:
+        if not full and not (by_levels and digits_of(access.format, dim) == splits[loop]):
             return False
     return True
 
@@ -107,10 +108,11 @@ def choose(view: GenericView) -> tuple[list[int], dict[int, Digits]]:
         if any(splits.get(loop, digits) != digits for loop, digits in mine.items()):
             continue
         merged = splits | mine
-        if all(compatible(other, merged) for other in view.inputs):
+        if all(compatible(other, merged, True) for other in view.inputs):
             chosen.append(access.operand)
             splits = merged
-    return chosen, splits
+    fits = all(compatible(other, splits, other.operand in chosen) for other in view.inputs)
+    return (chosen, splits) if fits else ([], {})
 
 
 def split(generic: linalg.GenericOp, view: GenericView) -> None:

@@ -29,6 +29,8 @@ class State:
     coordinates: tuple[SSAValue | None, ...]
     dynamic: frozenset[int] = frozenset()
     absent: frozenset[int] = frozenset()
+    certain: bool = False
+    """The innermost loop visits just the coordinates where the term is stored."""
 
     def bound(self) -> frozenset[int]:
         return frozenset(k for k, c in enumerate(self.coordinates) if c is not None)
