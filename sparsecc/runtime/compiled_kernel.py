@@ -215,16 +215,17 @@ class Kernel:
         shape = tuple(
             None if at is None else tensors[at[0]].shape[at[1]] for at in self.out_extents
         )
+        array: npt.NDArray[Any] | None = out if isinstance(out, np.ndarray) else None
         problem = ""
-        if not isinstance(out, np.ndarray) or out.dtype != self.out_dtype:
+        if array is None or array.dtype != self.out_dtype:
             problem = f"it is no array of {last.dtype}"
-        elif out.ndim != len(shape) or any(
-            wanted not in (None, found) for wanted, found in zip(shape, out.shape, strict=True)
+        elif array.ndim != len(shape) or any(
+            wanted not in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
         ):
-            problem = f"its shape is {out.shape}"
-        elif not out.flags.c_contiguous or not out.flags.writeable:
+            problem = f"its shape is {array.shape}"
+        elif not array.flags.c_contiguous or not array.flags.writeable:
             problem = "it is not contiguous and writable"
-        elif any(np.may_share_memory(out, t.values) for t in tensors):
+        elif any(np.may_share_memory(array, t.values) for t in tensors):
             problem = "it shares memory with an operand"
         if problem:
             raise BadOutput(problem=problem, dtype=last.dtype, shape=shape)
