@@ -264,8 +264,8 @@ class Workspace(Append):
             b.loop_for(b.index(0), touched, 1, [], body, "k")
             return []
 
-        # A row that is an eighth full is read off in order; a sparser one is sorted.
-        crowded = b.lt(size, b.add_op(arith.MuliOp(touched, b.index(8))))
+        # A row with one in 32 elements is read off in order; a sparser one is sorted.
+        crowded = b.lt(size, b.add_op(arith.MuliOp(touched, b.index(32))))
         b.either(crowded, scan, sort, [])
 
 
