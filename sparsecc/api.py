@@ -43,7 +43,9 @@ class Spec:
     format: str | Format | None = None
 
     def operand(self) -> driver.OperandSpec:
-        name = self.dtype if self.dtype in NAMES.values() else _dtype_name(self.dtype)
+        # A NumPy dtype equals the strings that NumPy reads it from, and its 'i8' has eight bytes.
+        known = isinstance(self.dtype, str) and self.dtype in NAMES.values()
+        name = self.dtype if known else _dtype_name(self.dtype)
         if self.format == "*":
             return driver.OperandSpec((None,) * len(self.shape), name, None)
         rank = len(self.shape)

@@ -36,6 +36,11 @@ class HostOperation(UnsupportedError):
     help_text = "functions may hold linalg.generic and named linalg operations, tensor.empty, linalg.fill and conversions"
 
 
+class HostCast(UnsupportedError):
+    text = "a conversion from {source} to {dest} is not compiled yet"
+    help_text = "element types stay, and a dimension that is open stays so"
+
+
 class HostType(UnsupportedError):
     text = "@{function} takes or gives {type}; only tensors are passed yet"
 
@@ -122,27 +127,35 @@ class _PlanBuilder:
     def step(self, op: Operation) -> None:
         match op:
             case ConvertOp():
-                assert isinstance(op.dest.type, TensorType)
                 reason = op.attributes.get("sparsecc.reason")
                 text = reason.data if isinstance(reason, StringAttr) else "the program asks for it"
-                source = self.numbers[op.source]
-                if source in self.results:
-                    self.results[len(self.numbers)] = self.results[source]
-                self.steps.append(Convert(source, self.number(op.dest), str(type_format(op.dest.type)), text))
+                self.convert(op.source, op.dest, text)
             case ReinterpretMapOp():
                 self.reinterpret(op)
             case iteration.LaunchOp():
                 self.launch(op)
             case tensor.CastOp():
-                self.numbers[op.dest] = self.numbers[op.source]
+                self.convert(op.source, op.dest, "the program casts it")
             case _:
                 raise HostOperation(name=op.name, function=self.entry)
+
+    def convert(self, source: SSAValue, dest: SSAValue, reason: str) -> None:
+        """The same tensor of another type: of another format, or with extents that are no longer said."""
+        a, b = source.type, dest.type
+        assert isinstance(a, TensorType) and isinstance(b, TensorType)
+        extents = zip(a.get_shape(), b.get_shape(), strict=True)
+        if a.element_type != b.element_type or any(n not in (DYNAMIC_INDEX, m) for m, n in extents):
+            raise HostCast(source=a, dest=b)
+        number = self.numbers[source]
+        if number in self.results:
+            self.results[len(self.numbers)] = self.results[number]
+        self.steps.append(Convert(number, self.number(dest), str(type_format(b)), reason))
 
     def reinterpret(self, op: ReinterpretMapOp) -> None:
         assert isinstance(op.dest.type, TensorType)
         source, fmt = self.numbers[op.source], type_format(op.dest.type)
         shape: tuple[tuple[int, int], ...] | None = None
-        if source in self.results:
+        if source in self.results and not fmt.is_permutation:  # from levels back to blocks
             groups, subscripts = self.results[source]
             shape = tuple(groups[of_levels(fmt, dim, subscripts)][0] for dim in range(fmt.rank))
         dest = self.number(op.dest)
@@ -170,6 +183,10 @@ class _PlanBuilder:
             fmt = self.formats[source]
             for dim in range(fmt.rank):
                 groups.setdefault(of_levels(fmt, dim, subscripts), []).append((source, dim))
+        if op.init is not None:
+            # The kernel writes into a copy of it: it must be as large as the loops say.
+            for dim, subscript in enumerate(out):
+                groups.setdefault(subscript, []).append((self.numbers[op.init], dim))
         self.results[len(self.numbers)] = (groups, out)
         numbers = {subscript: n for n, subscript in enumerate(groups)}
         if any(subscript not in numbers for subscript in out):

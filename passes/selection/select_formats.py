@@ -33,9 +33,16 @@ from sparsecc.formats.format import LevelExpr
 from sparsecc.formats.level import Level
 from sparsecc.formats.levels.compressed import Compressed
 from sparsecc.formats.levels.dense import Dense
+from sparsecc.passes.sparsification.host import initial_value
 from sparsecc.passes.sparsification.kernel_arguments import DEFAULT_WIDTH
 from sparsecc.passes.sparsification.merge_lattice import build
-from sparsecc.passes.sparsification.term import GenericView, Node, Structure
+from sparsecc.passes.sparsification.term import (
+    GenericView,
+    Node,
+    NotSparsifiable,
+    Structure,
+    tensor_format,
+)
 
 
 class UnknownStrategy(PassError):
@@ -70,15 +77,17 @@ class SelectFormats(ModulePass):
 
     def choose_result(self, generic: linalg.GenericOp) -> None:
         result = generic.results[0]
+        init = generic.outputs[0]
+        made = isinstance(init.owner, tensor.EmptyOp | linalg.FillOp)
         if is_open(result.type):
-            # Formats of inputs are known: definitions come before uses.
-            chosen = inferred_result(generic)
-            self.choose(result, chosen)
+            # Formats of inputs are known: definitions come before uses. A result that starts from a tensor
+            # of the program has its type.
+            self.choose(result, inferred_result(generic) if made else tensor_format(init.type))
         else:
             self.choose(result, None)
-        init = generic.outputs[0]
-        if init.type != result.type and isinstance(init.owner, tensor.EmptyOp | linalg.FillOp):
+        if init.type != result.type and made:
             retype_init(init, result.type)
+        refuse_sparse_start(generic)
 
     def choose(self, value: SSAValue, fmt: Format | None) -> None:
         type_ = value.type
@@ -93,6 +102,17 @@ class SelectFormats(ModulePass):
             return
         fmt = fmt.with_default_widths(DEFAULT_WIDTH)
         set_type(value, TensorType(type_.element_type, type_.shape, EncodingAttr(fmt)))
+
+
+def refuse_sparse_start(generic: linalg.GenericOp) -> None:
+    """Raise NotSparsifiable for a result that is stored sparsely, or in blocks, and starts from anything."""
+    if initial_value(generic) is None:
+        return
+    fmt = tensor_format(generic.results[0].type)
+    if not fmt.is_dense:
+        raise NotSparsifiable(problem="it adds to a sparse tensor that it is given")
+    if not fmt.is_permutation:
+        raise NotSparsifiable(problem="it adds to a tensor stored in blocks")
 
 
 def is_open(type_: Attribute) -> bool:

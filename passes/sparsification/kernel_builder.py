@@ -347,7 +347,7 @@ class KernelBuilder(TermValues):
             else:
                 factors.append(n)
 
-        if node.structure is not Structure.CONJUNCTION:
+        if node.structure is not Structure.CONJUNCTION or not self.distributes(node):
             return [], node
         flatten(node)
         outer = [f for f in factors if f.indices <= bound]
@@ -373,7 +373,7 @@ class KernelBuilder(TermValues):
             result = self.reduce(at + 1, inner, node, carry)
             if result is None:
                 return carried
-            total = self.combine(carried[0], self.guarded(result))
+            total = self.combine(carried[0], self.guarded(result), innermost=at + 1 == len(self.order))
             if not carry:
                 return [total]
             present = self.true() if result.present is None else result.present
@@ -397,12 +397,6 @@ class KernelBuilder(TermValues):
                 return None
         op = iteration.NonemptyOp(self.tensors[walked], state.cursors[walked], state.depth[walked])
         return self.add(op)
-
-    def combine(self, total: SSAValue, value: SSAValue) -> SSAValue:
-        """One step of the reduction that the generic's body spells."""
-        if self.view.combine is None:
-            raise NotSparsifiable(problem="a reduction loop without a reduction")
-        return self.apply(self.view.combine, [total, value])
 
     def insert(self, result: Result, state: State) -> None:
         value = self.guarded(result)

@@ -54,7 +54,9 @@ STRUCTURES: dict[str, Structure] = {
     **dict.fromkeys(
         ["arith.negf", "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.extsi",
          "arith.extui", "arith.trunci", "arith.fptosi", "arith.fptoui", "complex.neg", "complex.re",
-         "complex.im", "complex.create"],
+         "complex.im", "complex.create", "complex.conj", "complex.abs", "math.absf", "math.absi", "math.sqrt", "math.cbrt",
+         "math.expm1", "math.log1p", "math.sin", "math.tan", "math.tanh", "math.atan", "math.ceil", "math.floor",
+         "math.trunc", "math.round", "math.roundeven"],
         Structure.KEEP,
     ),
     **dict.fromkeys(["arith.divf", "complex.div"], Structure.QUOTIENT),
@@ -62,6 +64,8 @@ STRUCTURES: dict[str, Structure] = {
 }  # fmt: skip
 
 ADDITIONS = {"arith.addf", "arith.addi", "arith.ori", "complex.add"}
+ADDITION_FOR = {"arith.subf": arith.AddfOp, "arith.subi": arith.AddiOp, "complex.sub": complex.AddOp}
+"""What puts together what was subtracted in parts."""
 SUBTRACTIONS = {"arith.subf", "arith.subi", "complex.sub"}
 
 
@@ -285,4 +289,8 @@ class _BodyReader:
         structure = STRUCTURES.get(op.name, Structure.ANY)
         if op.name in SUBTRACTIONS and is_zero(op.operands[0]):
             structure = Structure.KEEP  # integers are negated so
+        if isinstance(op, complex.CreateOp) and not any(map(is_zero, op.operands)):
+            structure = Structure.DISJUNCTION
+        if structure is Structure.KEEP and all(a.structure is Structure.CONSTANT for a in args):
+            structure = Structure.ANY  # a constant, spelled in two steps
         return Node(structure, op, args, -1, indices, value.type)

@@ -16,7 +16,13 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from sparsecc.dialects import iteration
 from sparsecc.dialects.iteration.subscripts import Subscript
 from sparsecc.passes.sparsification import merge_lattice
-from sparsecc.passes.sparsification.term import GenericView, Node, Structure
+from sparsecc.passes.sparsification.term import (
+    ADDITION_FOR,
+    GenericView,
+    Node,
+    NotSparsifiable,
+    Structure,
+)
 
 
 @dataclass(frozen=True)
@@ -196,12 +202,16 @@ class TermValues:
         a, b = (self.evaluate(arg, state) for arg in node.args)
         if a is None and b is None:
             return None
+        create = isinstance(node.op, complex.CreateOp)
         if b is None:
-            return a
+            if not create or a is None:
+                return a
+            zero = self.zero(node.args[1].type)
+            return Result(self.apply(node.op, [self.guarded(a), zero]), a.present)
         if a is None:
-            if "sub" not in node.op.name:
+            if not create and "sub" not in node.op.name:
                 return b
-            zero = self.zero(node.type)
+            zero = self.zero(node.args[0].type)
             return Result(self.apply(node.op, [zero, self.guarded(b)]), b.present)
         present = self.either(a.present, b.present)
         return Result(self.apply(node.op, [self.guarded(a), self.guarded(b)]), present)
@@ -249,6 +259,22 @@ class TermValues:
         if result.present is None or result.clean:
             return result.value
         return self.add(arith.SelectOp(result.present, result.value, self.zero(result.value.type)))
+
+    def combine(self, total: SSAValue, value: SSAValue, innermost: bool) -> SSAValue:
+        """One step of the reduction that the generic's body spells."""
+        combine = self.view.combine
+        if combine is None:
+            raise NotSparsifiable(problem="a reduction loop without a reduction")
+        if self.view.negated and not innermost:
+            # What an inner loop gives is negative already.
+            return self.add(ADDITION_FOR[combine.name](total, value))
+        return self.apply(combine, [total, value])
+
+    def distributes(self, product: Node) -> bool:
+        """Whether a factor of the products that the body sums can be taken out of the sum."""
+        assert product.op is not None and self.view.combine is not None
+        bits = product.type == i1 or self.view.combine.name == "arith.ori"
+        return (product.op.name == "arith.andi") == bits or product.type == i1
 
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
         if a is None or b is None or a is b:
