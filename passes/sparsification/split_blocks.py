@@ -10,9 +10,9 @@ After: A is seen by its levels, a tensor of rank 4 without blocks, and dense ope
     %y = linalg.generic {maps = [(i1, i0, j1, j0) -> (i1, j1, i0, j0), … -> (j1 * 3 + j0), … -> (i1 * 2 + i0)], …}
         ins(%A_0, %x) outs(%z) …
 
-It applies where the result is dense, or stored as the block operand is; where every other operand has all
-coordinates along a split index, or the same blocks; and where the body multiplies and adds only (a block's
-padding is stored zeros, over which a quotient would differ). Elsewhere schedule-loops converts.
+It applies where the result is dense, or stored as the block operand is; where every other operand with a split
+index is dense, or has the same blocks; and where the body multiplies and adds only (a block's padding is stored
+zeros, over which a quotient would differ). Elsewhere schedule-loops converts.
 """
 
 from __future__ import annotations
@@ -80,15 +80,12 @@ def digits_of(fmt: Format, dim: int) -> Digits:
 
 
 def compatible(access: Access, splits: dict[int, Digits], by_levels: bool) -> bool:
-    """Whether an operand can be read by split loops: along each it has every coordinate, or (walked by its
-    levels) the same blocks."""
+    """Whether an operand can be read by split loops: it is dense, or (walked by its levels) has the same blocks."""
     for dim in range(access.format.rank):
         loop = access.dim_loop(dim)
         if loop not in splits:
             continue
-        levels = [lvl for lvl, e in zip(access.format.levels, access.format.exprs, strict=True) if e.dim == dim]
-        full = access.format.is_permutation and all(level.can(Ability.FULL) for level in levels)
-        if not full and not (by_levels and digits_of(access.format, dim) == splits[loop]):
+        if not access.format.is_dense and not (by_levels and digits_of(access.format, dim) == splits[loop]):
             return False
     return True
 
@@ -112,7 +109,32 @@ def choose(view: GenericView) -> tuple[list[int], dict[int, Digits]]:
             chosen.append(access.operand)
             splits = merged
     fits = all(compatible(other, splits, other.operand in chosen) for other in view.inputs)
+    fits = fits and all(ends(view, loop, chosen) for loop in splits)
     return (chosen, splits) if fits else ([], {})
+
+
+def ends(view: GenericView, loop: int, chosen: list[int]) -> bool:
+    """Whether visits beyond the end of a dimension do no harm: a tensor seen by its dimensions says where the end
+    is, or the term is 0 where block operands store nothing but padding."""
+    others = [a for a in [*view.inputs, view.out] if a is view.out or a.operand not in chosen]
+    if any(loop in access.indices for access in others):
+        return True
+    padded = {k for k in chosen if loop in view.inputs[k].indices}
+
+    def vanishes(node: Node) -> bool:
+        match node.structure:
+            case Structure.LEAF:
+                return node.operand in padded
+            case Structure.CONJUNCTION:
+                return any(map(vanishes, node.args))
+            case Structure.DISJUNCTION:
+                return all(map(vanishes, node.args))
+            case Structure.KEEP:
+                return vanishes(node.kept)
+            case _:
+                return False
+
+    return vanishes(view.term)
 
 
 def split(generic: linalg.GenericOp, view: GenericView) -> None:
