@@ -137,8 +137,12 @@ class ScfBuilder:
     def load_value(self, array: SSAValue, position: SSAValue, width: int = 0) -> SSAValue:
         assert isinstance(array.type, MemRefType)
         if width > 1:
-            return self.add_op(vector.LoadOp(array, [position], VectorType(array.type.element_type, [width])))
-        return self.add_op(memref.LoadOp(operands=[array, [position]], result_types=[array.type.element_type]))
+            return self.add_op(
+                vector.LoadOp(array, [position], VectorType(array.type.element_type, [width]))
+            )
+        return self.add_op(
+            memref.LoadOp(operands=[array, [position]], result_types=[array.type.element_type])
+        )
 
     def store(self, value: SSAValue, array: SSAValue, position: SSAValue) -> None:
         """Store a value (a vector: at consecutive positions); an index is narrowed to the array's width."""
@@ -157,7 +161,9 @@ class ScfBuilder:
 
     def accumulate(self, old: SSAValue, value: SSAValue) -> SSAValue:
         """The sum in the element's arithmetic: or for booleans."""
-        element: Attribute = value.type.element_type if isinstance(value.type, VectorType) else value.type
+        element: Attribute = (
+            value.type.element_type if isinstance(value.type, VectorType) else value.type
+        )
         if isinstance(element, ComplexType):
             return self.add_op(ComplexAddOp(old, value))
         if isinstance(element, AnyFloat):

@@ -62,14 +62,27 @@ def blocked(type_: Attribute) -> bool:
     if not isinstance(type_, TensorType) or not isinstance(type_.encoding, EncodingAttr):
         return False
     fmt = type_.encoding.data
-    return fmt is not None and not fmt.is_dense and not fmt.is_permutation and fmt.ordered and all(
-        level.name != "structured" and (level.can(Ability.FULL) or level.can(Ability.ITERATE)) for level in fmt.levels
+    return (
+        fmt is not None
+        and not fmt.is_dense
+        and not fmt.is_permutation
+        and fmt.ordered
+        and all(
+            level.name != "structured" and (level.can(Ability.FULL) or level.can(Ability.ITERATE))
+            for level in fmt.levels
+        )
     )
 
 
 def multiplies_and_adds(node: Node) -> bool:
     """Whether a stored zero contributes what a missing entry does."""
-    plain = {Structure.LEAF, Structure.CONSTANT, Structure.KEEP, Structure.CONJUNCTION, Structure.DISJUNCTION}
+    plain = {
+        Structure.LEAF,
+        Structure.CONSTANT,
+        Structure.KEEP,
+        Structure.CONJUNCTION,
+        Structure.DISJUNCTION,
+    }
     return node.structure in plain and all(map(multiplies_and_adds, node.args))
 
 
@@ -85,7 +98,9 @@ def compatible(access: Access, splits: dict[int, Digits], by_levels: bool) -> bo
         loop = access.dim_loop(dim)
         if loop not in splits:
             continue
-        if not access.format.is_dense and not (by_levels and digits_of(access.format, dim) == splits[loop]):
+        if not access.format.is_dense and not (
+            by_levels and digits_of(access.format, dim) == splits[loop]
+        ):
             return False
     return True
 
@@ -95,7 +110,9 @@ def choose(view: GenericView) -> tuple[list[int], dict[int, Digits]]:
     chosen: list[int] = []
     splits: dict[int, Digits] = {}
     for access in view.inputs:
-        if not blocked(view.op.inputs[access.operand].type) or len(set(access.indices)) != len(access.indices):
+        if not blocked(view.op.inputs[access.operand].type) or len(set(access.indices)) != len(
+            access.indices
+        ):
             continue
         mine = {
             access.dim_loop(d): digits_of(access.format, d)
@@ -180,7 +197,12 @@ def split(generic: linalg.GenericOp, view: GenericView) -> None:
     if like is not None:
         init = reinterpreted(generic, init)
     new = linalg.GenericOp(
-        inputs, [init], generic.detach_region(generic.body), ArrayAttr(maps), ArrayAttr(kinds), [init.type]
+        inputs,
+        [init],
+        generic.detach_region(generic.body),
+        ArrayAttr(maps),
+        ArrayAttr(kinds),
+        [init.type],
     )
     new.attributes.update(generic.attributes)
     new.attributes["sparsecc.indices"] = ArrayAttr(names)
@@ -211,7 +233,8 @@ def reinterpreted(generic: linalg.GenericOp, value: SSAValue) -> SSAValue:
     assert fmt is not None and generic.parent is not None
     shape = [d.data for d in type_.shape.data]
     sizes = [
-        e.mod or (DYNAMIC_INDEX if shape[e.dim] == DYNAMIC_INDEX else e.size(shape[e.dim])) for e in fmt.exprs
+        e.mod or (DYNAMIC_INDEX if shape[e.dim] == DYNAMIC_INDEX else e.size(shape[e.dim]))
+        for e in fmt.exprs
     ]
     by_levels = Format(
         fmt.num_levels,

@@ -137,7 +137,9 @@ class TermValues:
         of a dimension may reach beyond it. None if there are none."""
         flag: SSAValue | None = None
         seen: set[Subscript] = set()
-        for value, access in zip([*self.tensors, self.out], [*self.view.inputs, self.view.out], strict=True):
+        for value, access in zip(
+            [*self.tensors, self.out], [*self.view.inputs, self.view.out], strict=True
+        ):
             for dim, subscript in enumerate(access.subscripts):
                 loops = [k for k, _ in subscript]
                 complete = loop in loops and all(state.coordinates[k] is not None for k in loops)
@@ -164,7 +166,9 @@ class TermValues:
                 if k in state.absent:
                     return None
                 value = self.add(iteration.ValueOp(self.tensors[k], state.cursors[k], node.type))
-                present = self.add(iteration.PresentOp(state.cursors[k])) if k in state.dynamic else None
+                present = (
+                    self.add(iteration.PresentOp(state.cursors[k])) if k in state.dynamic else None
+                )
                 return Result(value, present)
             case Structure.CONSTANT:
                 assert node.op is not None
@@ -228,7 +232,9 @@ class TermValues:
                 present = result.present
             values.append(self.guarded(result))
         # -0.0 is not the 0 of what is missing.
-        return Result(self.apply(node.op, values), present, node.op.name not in ("arith.negf", "complex.neg"))
+        return Result(
+            self.apply(node.op, values), present, node.op.name not in ("arith.negf", "complex.neg")
+        )
 
     def quotient(self, node: Node, state: State) -> Result | None:
         """x / y: a missing x over a y that is there is missing; over a missing y it is IEEE's 0 / 0."""
@@ -236,8 +242,10 @@ class TermValues:
         above, below = node.args
         a, b = self.evaluate(above, state), self.evaluate(below, state)
         if merge_lattice.is_stored_everywhere(below, self.dense):
-            return None if a is None or b is None else replace(
-                self.conjunction(node.op, a, b), clean=a.present is None
+            return (
+                None
+                if a is None or b is None
+                else replace(self.conjunction(node.op, a, b), clean=a.present is None)
             )
         value = self.apply(node.op, [
             self.zero(above.type) if a is None else self.guarded(a),
