@@ -65,6 +65,10 @@ class Launch:
     roles: tuple[str, ...]
     count_roles: tuple[str, ...]
     source: str
+    order: tuple[str, ...]
+    """The indices of its loops, outer to inner."""
+    reason: str
+    """Why the result has its format."""
 
 
 Step = Convert | Reinterpret | Launch

@@ -218,7 +218,7 @@ class _PlanBuilder:
         pattern = attrs.get("iteration.pattern")
         bound = attrs.get("iteration.bound")
         groups, shape = self.groups(op, attrs)
-        source = attrs.get("sparsecc.source")
+        source, reason = attrs.get("sparsecc.source"), attrs.get("sparsecc.format_reason")
         assembly = attrs["iteration.assembly"]
         assert isinstance(assembly, StringAttr)
         self.steps.append(
@@ -238,8 +238,15 @@ class _PlanBuilder:
                 roles=_roles(kernel),
                 count_roles=() if counter is None else _roles(counter),
                 source=source.data if isinstance(source, StringAttr) else name,
+                order=_names(attrs["iteration.order"]),
+                reason=reason.data if isinstance(reason, StringAttr) else "",
             )
         )
+
+
+def _names(attribute: Attribute) -> tuple[str, ...]:
+    assert isinstance(attribute, ArrayAttr)
+    return tuple(name.data for name in attribute.data if isinstance(name, StringAttr))
 
 
 def _subscripts(attribute: Attribute) -> list[Subscript]:

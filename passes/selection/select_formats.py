@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func, tensor
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
@@ -86,9 +86,15 @@ class SelectFormats(ModulePass):
         if is_open(result.type):
             # Formats of inputs are known: definitions come before uses. A result that starts from a tensor
             # of the program has its type.
-            self.choose(result, inferred_result(generic) if made else tensor_format(init.type))
+            if made:
+                fmt, reason = inferred_result(generic)
+            else:
+                fmt, reason = tensor_format(init.type), "that of the tensor it starts from"
+            self.choose(result, fmt)
         else:
             self.choose(result, None)
+            reason = "as asked for"
+        generic.attributes["sparsecc.format_reason"] = StringAttr(reason)
         if init.type != result.type and made:
             retype_init(init, result.type)
         refuse_sparse_start(generic)
@@ -155,21 +161,25 @@ def sparse_format(rank: int, trailing_dense: int = 0) -> Format:
     return Format(rank, tuple(LevelExpr(d) for d in range(rank)), levels)
 
 
-def inferred_result(generic: linalg.GenericOp) -> Format:
-    """The format of a result whose format is open."""
+def inferred_result(generic: linalg.GenericOp) -> tuple[Format, str]:
+    """The format of a result whose format is open, and why."""
     view = GenericView.of(without_open_result(generic))
     rank = len(view.out.indices)
     everywhere = [stored_everywhere(view, loop) for loop in view.out.indices]
     matrices = any(len(a.indices) >= 2 or a.format.is_dense and a.format.rank for a in view.inputs)
-    if all(everywhere) or (rank <= 1 and matrices) or (rank == 2 and any(everywhere)):
-        return dense_format(rank)
+    if all(everywhere):
+        return dense_format(rank), "it is stored everywhere" if rank else "it is a scalar"
+    if rank <= 1 and matrices:
+        return dense_format(rank), "a vector made of matrices or dense vectors"
+    if rank == 2 and any(everywhere):
+        return dense_format(rank), "one of its indices is stored everywhere"
     common = common_format(view.term, view)
     if common is not None:
-        return common.with_widths(0, 0)
+        return common.with_widths(0, 0), "that of the operand(s) it is stored with"
     trailing = 0
     while trailing < rank and everywhere[rank - 1 - trailing]:
         trailing += 1
-    return sparse_format(rank, trailing)
+    return sparse_format(rank, trailing), "the default of a sparse result of its rank"
 
 
 def without_open_result(generic: linalg.GenericOp) -> linalg.GenericOp:

@@ -79,7 +79,7 @@ class KernelBuilder(LoopNest):
         fn.attributes["iteration.assembly"] = StringAttr(self.assembly)
         if self.pattern is not None:
             fn.attributes["iteration.pattern"] = IntegerAttr.from_index_int_value(self.pattern)
-        for key in ("sparsecc.source", "sparsecc.place"):
+        for key in ("sparsecc.source", "sparsecc.place", "sparsecc.format_reason"):
             if key in self.generic.attributes:
                 fn.attributes[key] = self.generic.attributes[key]
         fn.attributes["iteration.order"] = ArrayAttr(

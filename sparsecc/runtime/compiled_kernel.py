@@ -312,6 +312,10 @@ class Kernel:
             "workspace": "rows are collected in a dense workspace of one row (values, marker, list), then appended",
             "coordinates": "entries come unsorted into a coordinate buffer, to be sorted and combined",
         }[step.assembly]
+        if step.order:
+            lines.append(f"    loops: {', '.join(step.order)}")
+        if step.reason:
+            lines.append(f"    format: {step.reason}")
         lines.append(f"    assembly: {text}")
         if step.count_roles:
             lines.append("    size: counted by a first run of the same loops")
