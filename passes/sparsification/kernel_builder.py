@@ -31,13 +31,7 @@ from sparsecc.dialects import iteration
 from sparsecc.formats import Ability
 from sparsecc.passes.sparsification import merge_lattice
 from sparsecc.passes.sparsification.host import initial_value
-from sparsecc.passes.sparsification.term import (
-    GenericView,
-    Node,
-    NotSparsifiable,
-    Structure,
-    stored_type,
-)
+from sparsecc.passes.sparsification.term import GenericView, Node, NotSparsifiable, Structure, stored_type
 from sparsecc.passes.sparsification.term_values import Result, State, TermValues
 
 Body = Callable[[State, Sequence[SSAValue]], Sequence[SSAValue]]
