@@ -166,9 +166,7 @@ def sddmm(cases: Matrices, quick: bool) -> Table:
             return matrix.data * np.einsum("nk,nk->n", b[rows], d[matrix.indices])
 
         _close(kernel(A=a, B=b, D=d).values, peer(), name)
-        times = interleaved(
-            {"ours": lambda: kernel(A=a, B=b, D=d), "NumPy": peer}, _rounds(quick)
-        )
+        times = interleaved({"ours": lambda: kernel(A=a, B=b, D=d), "NumPy": peer}, _rounds(quick))
         table.add(Row(name, times, times["ours"] / times["NumPy"]))
 
     for name, make in cases.items():

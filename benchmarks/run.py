@@ -19,6 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 
+
 def machine() -> dict[str, Any]:
     """Where and on what this ran."""
     names = [

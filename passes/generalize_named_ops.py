@@ -32,7 +32,9 @@ class GeneralizeNamedOps(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for named in list(op.walk()):
-            if not isinstance(named, LinalgStructuredOperation) or isinstance(named, GenericOp | FillOp):
+            if not isinstance(named, LinalgStructuredOperation) or isinstance(
+                named, GenericOp | FillOp
+            ):
                 continue
             generic = GenericOp(
                 named.inputs,

@@ -139,8 +139,12 @@ def inspect(tensor: SparseTensor) -> Inspection:
         matrix = inspect_matrix(coords[0][real], coords[1][real], values[real], tensor.shape)
         names = MATRIX_FORMATS
     return Inspection(
-        shape=tensor.shape, dtype=str(tensor.dtype), format=known_name(tensor.format),
-        stored=len(values), nonzeros=nonzeros, density=nonzeros / cells if cells else 0.0,
+        shape=tensor.shape,
+        dtype=str(tensor.dtype),
+        format=known_name(tensor.format),
+        stored=len(values),
+        nonzeros=nonzeros,
+        density=nonzeros / cells if cells else 0.0,
         bytes_here=tensor.nbytes,
         bytes_in=_bytes_in(names, coords, values, tensor.shape),
         matrix=matrix,
@@ -194,9 +198,7 @@ def histogram(counts: Ints, empty: int) -> dict[str, int]:
     return found
 
 
-def symmetry(
-    rows: AnyInts, columns: AnyInts, values: AnyArray, shape: Sequence[int]
-) -> str:
+def symmetry(rows: AnyInts, columns: AnyInts, values: AnyArray, shape: Sequence[int]) -> str:
     """``symmetric``, ``skew-symmetric``, ``hermitian``, ``in pattern only`` or ``none``."""
     if shape[0] != shape[1]:
         return "none (not square)"
@@ -214,13 +216,14 @@ def symmetry(
     return "in pattern only"
 
 
-
 def block_fill(rows: AnyInts, columns: AnyInts, size: int, shape: Sequence[int]) -> Blocks:
     """Blocks that hold an entry, and how full they are (cells beyond the edge do not count)."""
     sizes = [-(-extent // size) for extent in shape]
     corners, counts = _runs([rows // size, columns // size], sizes)
-    heights, widths = (np.minimum(size, extent - corner * size)
-                       for extent, corner in zip(shape, corners, strict=True))
+    heights, widths = (
+        np.minimum(size, extent - corner * size)
+        for extent, corner in zip(shape, corners, strict=True)
+    )
     cells = int((heights * widths).sum())
     return Blocks(size, len(counts), len(rows) / cells if cells else 0.0)
 
@@ -254,9 +257,7 @@ class _TooLargeToTry(Exception):
     """Sizing this format would take more memory than an inspection should."""
 
 
-def bytes_in(
-    fmt: Format, coords: Sequence[AnyInts], values: AnyArray, shape: Sequence[int]
-) -> int:
+def bytes_in(fmt: Format, coords: Sequence[AnyInts], values: AnyArray, shape: Sequence[int]) -> int:
     """Bytes of values, positions and coordinates in a format; the values are not laid out.
 
     Raises FormatError if the format can't hold the entries."""

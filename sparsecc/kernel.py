@@ -46,8 +46,9 @@ class Launch:
     """Tensor ``dest`` is what a kernel makes of ``inputs``.
 
     ``extents`` are groups of dimensions that have one extent, by the name of their index: pairs of a tensor's
-    number and a dimension. ``shape`` is the group of each dimension of the result. ``roles`` say what each argument word is. ``bound``: inputs whose stored entries together bound the result's (None: the kernel
-    ``<kernel>_count`` counts them first)."""
+    number and a dimension. ``shape`` is the group of each dimension of the result. ``roles`` say what
+    each argument word is. ``bound``: inputs whose stored entries together bound the result's (None:
+    the kernel ``<kernel>_count`` counts them first)."""
 
     kernel: str
     inputs: tuple[int, ...]

@@ -54,7 +54,7 @@ def parse_spec(spec: str) -> list[tuple[str, dict[str, str]]]:
     return found
 
 
-def make_pass(name: str, options: Mapping[str, str] = {}) -> Any:  # noqa: B006 - never written
+def make_pass(name: str, options: Mapping[str, str] = {}) -> Any:
     """A pass with its options; they are the fields of its dataclass."""
     cls = pass_class(name)
     known = {f.name: f for f in fields(cls) if f.name != "name"}

@@ -91,8 +91,7 @@ class NoCodeForTarget(TargetError):
     help_text = "compile for the target 'cpu'"
 
 
-_CPU_DTYPES = frozenset(
-    "bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128".split())
+_CPU_DTYPES = frozenset("bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128".split())
 _GPU_DTYPES = frozenset("bool i8 i16 i32 i64 u8 f16 bf16 f32 f64".split())
 
 _MMA = (
@@ -107,12 +106,17 @@ _MMA = (
 _WGMMA = tuple(
     MatrixShape(instruction, 64, n, k, dtype, sparse)
     for instruction, k, sparse in (("wgmma", 16, False), ("wgmma.sp", 32, True))
-    for n in (64, 128) for dtype in ("f16", "bf16")
+    for n in (64, 128)
+    for dtype in ("f16", "bf16")
 )
 
 
 def _gpu_rates(
-    half: float, byte: float, bandwidth: float, clock: float, processors: int,
+    half: float,
+    byte: float,
+    bandwidth: float,
+    clock: float,
+    processors: int,
     *more: tuple[str, Rate],
 ) -> tuple[tuple[str, Rate], ...]:
     return (
@@ -133,21 +137,50 @@ _AMPERE = frozenset({_A.TILES, _A.MMA, _A.SPARSE_MMA_2_4})
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
-        Target("cpu", "this machine's processor", "cpu", frozenset({_A.LOOPS}), _CPU_DTYPES,
-               generates=True),
-        Target("sm_80", "NVIDIA Ampere (A100)", "triton", _AMPERE, _GPU_DTYPES, _MMA,
-               _gpu_rates(312, 624, 2.04, 1.41, 108)),
-        Target("sm_90", "NVIDIA Hopper (H200)", "triton",
-               _AMPERE | {_A.WGMMA, _A.WGMMA_SPARSE, _A.BULK_COPY, _A.FP8},
-               _GPU_DTYPES | {"f8e4m3", "f8e5m2"}, _MMA + _WGMMA,
-               _gpu_rates(989, 1979, 4.8, 1.755, 132,
-                          ("copy_bandwidth", Rate(4.3e12, "B/s", "measured")),
-                          ("read_bandwidth", Rate(4.09e12, "B/s", "measured")))),
+        Target(
+            "cpu",
+            "this machine's processor",
+            "cpu",
+            frozenset({_A.LOOPS}),
+            _CPU_DTYPES,
+            generates=True,
+        ),
+        Target(
+            "sm_80",
+            "NVIDIA Ampere (A100)",
+            "triton",
+            _AMPERE,
+            _GPU_DTYPES,
+            _MMA,
+            _gpu_rates(312, 624, 2.04, 1.41, 108),
+        ),
+        Target(
+            "sm_90",
+            "NVIDIA Hopper (H200)",
+            "triton",
+            _AMPERE | {_A.WGMMA, _A.WGMMA_SPARSE, _A.BULK_COPY, _A.FP8},
+            _GPU_DTYPES | {"f8e4m3", "f8e5m2"},
+            _MMA + _WGMMA,
+            _gpu_rates(
+                989,
+                1979,
+                4.8,
+                1.755,
+                132,
+                ("copy_bandwidth", Rate(4.3e12, "B/s", "measured")),
+                ("read_bandwidth", Rate(4.09e12, "B/s", "measured")),
+            ),
+        ),
         # wgmma is Hopper's alone; 2:4 in tensor memory assembles, but nobody has run it yet.
-        Target("sm_100", "NVIDIA Blackwell (B200)", "triton",
-               _AMPERE | {_A.BULK_COPY, _A.TMEM, _A.TMEM_SPARSE_MMA, _A.FP8},
-               _GPU_DTYPES | {"f8e4m3", "f8e5m2"}, _MMA,
-               _gpu_rates(2250, 4500, 8.0, 1.85, 148)),
+        Target(
+            "sm_100",
+            "NVIDIA Blackwell (B200)",
+            "triton",
+            _AMPERE | {_A.BULK_COPY, _A.TMEM, _A.TMEM_SPARSE_MMA, _A.FP8},
+            _GPU_DTYPES | {"f8e4m3", "f8e5m2"},
+            _MMA,
+            _gpu_rates(2250, 4500, 8.0, 1.85, 148),
+        ),
     )
 }
 

@@ -88,12 +88,18 @@ def room(module: str) -> str:
 
 
 def test_imports_point_down() -> None:
-    wrong = [f"{path.relative_to(ROOT)}: give the room {room(module)!r} a line in MAY_IMPORT"
-             for module, path in MODULES.items() if room(module) not in MAY_IMPORT]
+    wrong = [
+        f"{path.relative_to(ROOT)}: give the room {room(module)!r} a line in MAY_IMPORT"
+        for module, path in MODULES.items()
+        if room(module) not in MAY_IMPORT
+    ]
     for module, path in MODULES.items():
         allowed = MAY_IMPORT.get(room(module), set()) | {room(module)}
-        wrong += [f"{path.relative_to(ROOT)}:{line}: {room(module)} may not import {target}"
-                  for line, target in imported_modules(module) if room(target) not in allowed]
+        wrong += [
+            f"{path.relative_to(ROOT)}:{line}: {room(module)} may not import {target}"
+            for line, target in imported_modules(module)
+            if room(target) not in allowed
+        ]
     assert not wrong, "\n".join(wrong)
 
 
@@ -107,16 +113,21 @@ def test_no_import_circles() -> None:
 
 
 def test_folders_are_never_imported_by_their_bare_names() -> None:
-    wrong = [f"{path.relative_to(ROOT)}:{line}: import sparsecc.{name}"
-             for path in sources("sparsecc", *WINGS, "tests", "examples", "benchmarks")
-             for line, name in imports(path, module_name(path)) if name.split(".")[0] in WINGS]
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: import sparsecc.{name}"
+        for path in sources("sparsecc", *WINGS, "tests", "examples", "benchmarks")
+        for line, name in imports(path, module_name(path))
+        if name.split(".")[0] in WINGS
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_long_files_have_a_reason() -> None:
-    long = {str(path.relative_to(ROOT))
-            for path in sources("sparsecc", *WINGS, "tests", "examples", "benchmarks")
-            if len(path.read_text(encoding="utf-8").splitlines()) > 400}
+    long = {
+        str(path.relative_to(ROOT))
+        for path in sources("sparsecc", *WINGS, "tests", "examples", "benchmarks")
+        if len(path.read_text(encoding="utf-8").splitlines()) > 400
+    }
     assert long == set(LONG_FILES), "split them, or write the reason in (or out of) LONG_FILES"
 
 

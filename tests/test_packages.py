@@ -15,10 +15,15 @@ WINGS = ("dialects", "passes", "backends")
 
 def test_packages_are_those_with_an_init_file() -> None:
     # A forgotten package would be missing from the wheel without a word.
-    found = {path.parent.relative_to(ROOT).parts
-             for folder in ("sparsecc", *WINGS) for path in (ROOT / folder).rglob("__init__.py")}
-    names = {".".join(parts) if parts[0] == "sparsecc" else ".".join(("sparsecc", *parts))
-             for parts in found}
+    found = {
+        path.parent.relative_to(ROOT).parts
+        for folder in ("sparsecc", *WINGS)
+        for path in (ROOT / folder).rglob("__init__.py")
+    }
+    names = {
+        ".".join(parts) if parts[0] == "sparsecc" else ".".join(("sparsecc", *parts))
+        for parts in found
+    }
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     listed: list[str] = settings["tool"]["setuptools"]["packages"]
     assert sorted(listed) == sorted(names)
@@ -33,8 +38,9 @@ def test_links(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", WINGS)
 def test_a_bare_import_of_a_folder_is_refused(folder: str) -> None:
-    done = subprocess.run([sys.executable, "-c", f"import {folder}"], cwd=ROOT,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {folder}"], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 1
     assert f"import sparsecc.{folder}" in done.stderr
 

@@ -50,7 +50,11 @@ def emit_llvm(module: ModuleOp) -> str:
     declarations: dict[str, str] = {}
     parts: list[str] = []
     for fn in module.body.block.ops:
-        if not isinstance(fn, func.FuncOp) or "loops.args" not in fn.attributes and fn.sym_name.data != "sort":
+        if (
+            not isinstance(fn, func.FuncOp)
+            or "loops.args" not in fn.attributes
+            and fn.sym_name.data != "sort"
+        ):
             continue
         emitter = _FunctionEmitter(fn, declarations)
         parts.append(emitter.function())
@@ -87,7 +91,9 @@ class _FunctionEmitter(ComplexEmitter):
             lines.append(f"  %p{n} = getelementptr i64, ptr %args, i64 {n}")
             lines.append(f"  %a{n} = load {llvm_type(arg.type)}, ptr %p{n}, align 8")
             passed.append(f"{llvm_type(arg.type)} %a{n}")
-        return "\n".join([*lines, f"  call void @{name}({', '.join(passed)})", "  ret void", "}", ""])
+        return "\n".join(
+            [*lines, f"  call void @{name}({', '.join(passed)})", "  ret void", "}", ""]
+        )
 
     # -- the walk ------------------------------------------------------------------------------
 
@@ -171,7 +177,11 @@ class _FunctionEmitter(ComplexEmitter):
             flag = f"<{result.get_shape()[0]} x i1>"
 
         def number(value: int) -> str:
-            return f"splat ({llvm_type(result.element_type)} {value})" if isinstance(result, VectorType) else str(value)
+            return (
+                f"splat ({llvm_type(result.element_type)} {value})"
+                if isinstance(result, VectorType)
+                else str(value)
+            )
 
         def choose(which: str, x: str, y: str) -> str:
             return self.compute(f"select {flag} {which}, {kind} {x}, {kind} {y}")
@@ -183,7 +193,11 @@ class _FunctionEmitter(ComplexEmitter):
         else:
             minus = self.compute(f"icmp eq {kind} {b}, {number(-1)}")
             value = self.compute(f"{BINARY[op.name]} {kind} {a}, {choose(minus, number(1), safe)}")
-            negated = self.compute(f"sub {kind} {number(0)}, {a}") if op.name == "arith.divsi" else number(0)
+            negated = (
+                self.compute(f"sub {kind} {number(0)}, {a}")
+                if op.name == "arith.divsi"
+                else number(0)
+            )
             value = choose(minus, negated, value)
         self.define(op.results[0], f"select {flag} {zero}, {kind} {number(0)}, {kind} {value}")
 
@@ -198,10 +212,14 @@ class _FunctionEmitter(ComplexEmitter):
             raise NoCpuOperation(name="arith.constant of a tensor")
         raise NoCpuOperation(name="arith.constant")
 
-    def compare(self, op: arith.CmpiOp | arith.CmpfOp, opcode: str, predicates: Sequence[str]) -> None:
+    def compare(
+        self, op: arith.CmpiOp | arith.CmpfOp, opcode: str, predicates: Sequence[str]
+    ) -> None:
         predicate = predicates[op.predicate.value.data]
         kind = llvm_type(op.lhs.type)
-        self.define(op.result, f"{opcode} {predicate} {kind} {self.value(op.lhs)}, {self.value(op.rhs)}")
+        self.define(
+            op.result, f"{opcode} {predicate} {kind} {self.value(op.lhs)}, {self.value(op.rhs)}"
+        )
 
     def index_cast(self, op: arith.IndexCastOp) -> None:
         source, result = op.input, op.result
@@ -226,7 +244,10 @@ class _FunctionEmitter(ComplexEmitter):
     def address(self, base: SSAValue, position: SSAValue) -> str:
         assert isinstance(base.type, MemRefType)
         element = memory_type(base.type.element_type)
-        return self.compute(f"getelementptr inbounds {element}, ptr {self.value(base)}, i64 {self.value(position)}", "at")
+        return self.compute(
+            f"getelementptr inbounds {element}, ptr {self.value(base)}, i64 {self.value(position)}",
+            "at",
+        )
 
     def load(self, result: SSAValue, base: SSAValue, position: SSAValue) -> None:
         address = self.address(base, position)
@@ -251,8 +272,12 @@ class _FunctionEmitter(ComplexEmitter):
         assert isinstance(result.type, VectorType)
         kind, element = llvm_type(result.type), llvm_type(op.source.type)
         width = result.type.get_shape()[0]
-        first = self.compute(f"insertelement {kind} poison, {element} {self.value(op.source)}, i64 0")
-        self.define(result, f"shufflevector {kind} {first}, {kind} poison, <{width} x i32> zeroinitializer")
+        first = self.compute(
+            f"insertelement {kind} poison, {element} {self.value(op.source)}, i64 0"
+        )
+        self.define(
+            result, f"shufflevector {kind} {first}, {kind} poison, <{width} x i32> zeroinitializer"
+        )
 
     # -- structure -----------------------------------------------------------------------------
 
@@ -328,4 +353,6 @@ class _FunctionEmitter(ComplexEmitter):
             self.line(f"br label %{end}")
         self.label(end)
         for result, a, b in zip(op.results, yielded, other, strict=True):
-            self.define(result, f"phi {llvm_type(result.type)} [ {a}, %{yes_end} ], [ {b}, %{no_end} ]")
+            self.define(
+                result, f"phi {llvm_type(result.type)} [ {a}, %{yes_end} ], [ {b}, %{no_end} ]"
+            )

@@ -21,7 +21,9 @@ def complex_parts(value: Attribute) -> tuple[float, float]:
     if isinstance(value, complex.ComplexNumberAttr):
         return value.real.data, value.imag.data
     assert isinstance(value, ArrayAttr)
-    real, imaginary = (part.value.data for part in value.data if isinstance(part, FloatAttr | IntegerAttr))
+    real, imaginary = (
+        part.value.data for part in value.data if isinstance(part, FloatAttr | IntegerAttr)
+    )
     return float(real), float(imaginary)
 
 
@@ -117,7 +119,9 @@ class ComplexEmitter(TextEmitter):
         def choose(flag: str, x: str, y: str) -> str:
             return self.compute(f"select i1 {flag}, {real} {x}, {real} {y}")
 
-        size_c, size_d = (self.compute(f"call {real} @llvm.fabs.{suffix}({real} {x})") for x in (c, d))
+        size_c, size_d = (
+            self.compute(f"call {real} @llvm.fabs.{suffix}({real} {x})") for x in (c, d)
+        )
         by_real = self.compute(f"fcmp oge {real} {size_c}, {size_d}")
         large, small = choose(by_real, c, d), choose(by_real, d, c)
         ratio = op("fdiv", small, large)
@@ -125,8 +129,13 @@ class ComplexEmitter(TextEmitter):
         # by_real: (a + b r) / s, (b - a r) / s; otherwise (a r + b) / s, (b r - a) / s
         x, y = choose(by_real, a, b), choose(by_real, b, a)
         re = op("fdiv", op("fadd", x, op("fmul", y, ratio)), scale)
-        left, right = choose(by_real, b, op("fmul", b, ratio)), choose(by_real, op("fmul", a, ratio), a)
+        left, right = (
+            choose(by_real, b, op("fmul", b, ratio)),
+            choose(by_real, op("fmul", a, ratio), a),
+        )
         im = op("fdiv", op("fsub", left, right), scale)
         zero = float_constant(0.0, result.type)
         both = self.compute(f"fcmp oeq {real} {op('fadd', size_c, size_d)}, {zero}")
-        self.pair(result, choose(both, op("fdiv", a, size_c), re), choose(both, op("fdiv", b, size_d), im))
+        self.pair(
+            result, choose(both, op("fdiv", a, size_c), re), choose(both, op("fdiv", b, size_d), im)
+        )

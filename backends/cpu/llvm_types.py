@@ -89,7 +89,9 @@ BINARY: dict[str, str] = {
 }  # fmt: skip
 
 VECTOR_BINARY = BINARY | {
-    op: f"{code} contract" for op, code in BINARY.items() if op in ("arith.addf", "arith.subf", "arith.mulf")
+    op: f"{code} contract"
+    for op, code in BINARY.items()
+    if op in ("arith.addf", "arith.subf", "arith.mulf")
 }
 """On blocks of columns a product and a sum may become one fused instruction; nothing is reassociated. A scalar
 sum is a chain of additions, and there the fused instruction's longer latency would cost 1.3x."""

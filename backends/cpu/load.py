@@ -45,13 +45,13 @@ def cpu_key() -> str:
 def compile_object(text: str) -> tuple[bytes, str]:
     """Machine code (an object file) of LLVM IR text, and the text after optimisation."""
     machine = _machine()
-    module = llvm.parse_assembly(text)
+    module: Any = llvm.parse_assembly(text)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False
     options.slp_vectorization = False
     options.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, options)
+    builder: Any = llvm.create_pass_builder(machine, options)
     # Only the passes that simplify functions. The rest of the module pipeline takes as long again
     # for nothing: there is nothing to inline but the entry, and a kernel whose buffers are noalias
     # arguments fares better than one that loads their addresses (SDDMM: by up to a third).

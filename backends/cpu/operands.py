@@ -33,7 +33,10 @@ from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret
 
 class HostOperation(UnsupportedError):
     text = "the operation {name} in @{function} is not compiled yet"
-    help_text = "functions may hold linalg.generic and named linalg operations, tensor.empty, linalg.fill and conversions"
+    help_text = (
+        "functions may hold linalg.generic and named linalg operations, tensor.empty, linalg.fill "
+        "and conversions"
+    )
 
 
 class HostCast(UnsupportedError):
@@ -76,14 +79,20 @@ def host_plan(module: ModuleOp, entry: str) -> Plan:
     fn = functions[entry]
     builder = _PlanBuilder(functions, entry)
     names = fn.attributes.get("sparsecc.args")
-    given = [n.data for n in names.data if isinstance(n, StringAttr)] if isinstance(names, ArrayAttr) else []
+    given = (
+        [n.data for n in names.data if isinstance(n, StringAttr)]
+        if isinstance(names, ArrayAttr)
+        else []
+    )
     operands: list[Operand] = []
     for n, arg in enumerate(fn.body.block.args):
         if not isinstance(arg.type, TensorType):
             raise HostType(function=entry, type=arg.type)
         name = given[n] if given else arg.name_hint or f"arg{n}"
         shape = tuple(None if d.data == DYNAMIC_INDEX else d.data for d in arg.type.shape.data)
-        operands.append(Operand(name, shape, dtype_name(arg.type.element_type), str(type_format(arg.type))))
+        operands.append(
+            Operand(name, shape, dtype_name(arg.type.element_type), str(type_format(arg.type)))
+        )
         builder.number(arg)
     results: list[int] = []
     for op in fn.body.block.ops:
@@ -92,7 +101,11 @@ def host_plan(module: ModuleOp, entry: str) -> Plan:
         else:
             builder.step(op)
     out = fn.attributes.get("sparsecc.results")
-    out_names = [n.data for n in out.data if isinstance(n, StringAttr)] if isinstance(out, ArrayAttr) else []
+    out_names = (
+        [n.data for n in out.data if isinstance(n, StringAttr)]
+        if isinstance(out, ArrayAttr)
+        else []
+    )
     out_names = out_names or [f"result{n}" for n in range(len(results))]
     return Plan(tuple(operands), tuple(builder.steps), tuple(results), tuple(out_names))
 
@@ -191,7 +204,9 @@ class _PlanBuilder:
         numbers = {subscript: n for n, subscript in enumerate(groups)}
         if any(subscript not in numbers for subscript in out):
             raise HostOperation(name="a result with an index of its own", function=self.entry)
-        named = tuple((_index_name(subscript, loops), tuple(dims)) for subscript, dims in groups.items())
+        named = tuple(
+            (_index_name(subscript, loops), tuple(dims)) for subscript, dims in groups.items()
+        )
         return named, tuple(numbers[subscript] for subscript in out)
 
     def launch(self, op: iteration.LaunchOp) -> None:

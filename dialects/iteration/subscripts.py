@@ -34,4 +34,8 @@ def read_subscript(expr: AffineExpr) -> Subscript | None:
             case _:
                 return False
 
-    return tuple(sorted(strides.items(), key=lambda term: (-term[1], term[0]))) if add(expr, 1) else None
+    return (
+        tuple(sorted(strides.items(), key=lambda term: (-term[1], term[0])))
+        if add(expr, 1)
+        else None
+    )

@@ -219,8 +219,11 @@ def _cast(value: SSAValue, type: Attribute) -> SSAValue:
 
 
 OPS: list[type[Operation]] = [
-    type("NamedSyntax", (NamedSyntax,), {"name": name, "SUBSCRIPTS": Subscripts.of(text),
-                                         "BODY": staticmethod(body)})
+    type(
+        "NamedSyntax",
+        (NamedSyntax,),
+        {"name": name, "SUBSCRIPTS": Subscripts.of(text), "BODY": staticmethod(body)},
+    )
     for name, (text, body) in NAMED.items()
 ]
 """The stand-ins, for the linalg dialect of a context."""

@@ -42,9 +42,7 @@ MAX_LITERAL = 1 << 20
 class ModuleLexer(MLIRLexer):
     """xDSL's lexer, but that its pattern of a string takes exponential time on an open quote."""
 
-    _unescaped_characters_regex = re.compile(
-        r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"'
-    )
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
 
 
 class ModuleParser(Parser):

@@ -93,9 +93,7 @@ class GenericSyntax(StandIn, GenericOp):
             attributes |= parser.parse_optional_attr_dict()
         body = parser.parse_region()
         results = result_types(parser)
-        op = GenericOp(
-            ins, outs, body, maps, types, results, texts["doc"], texts["library_call"]
-        )
+        op = GenericOp(ins, outs, body, maps, types, results, texts["doc"], texts["library_call"])
         op.attributes |= attributes
         return op
 

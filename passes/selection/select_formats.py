@@ -72,8 +72,12 @@ class SelectFormats(ModulePass):
                         if not isinstance(inner, tensor.EmptyOp | linalg.FillOp):
                             self.choose(result, None)
             returned = fn.body.block.last_op
-            outputs: list[Attribute] = [v.type for v in returned.operands] if returned is not None else []
-            fn.function_type = FunctionType.from_lists([a.type for a in fn.body.block.args], outputs)
+            outputs: list[Attribute] = (
+                [v.type for v in returned.operands] if returned is not None else []
+            )
+            fn.function_type = FunctionType.from_lists(
+                [a.type for a in fn.body.block.args], outputs
+            )
 
     def choose_result(self, generic: linalg.GenericOp) -> None:
         result = generic.results[0]
@@ -117,7 +121,11 @@ def refuse_sparse_start(generic: linalg.GenericOp) -> None:
 
 def is_open(type_: Attribute) -> bool:
     """Whether a type's format is still to be chosen."""
-    return isinstance(type_, TensorType) and isinstance(type_.encoding, EncodingAttr) and type_.encoding.data is None
+    return (
+        isinstance(type_, TensorType)
+        and isinstance(type_.encoding, EncodingAttr)
+        and type_.encoding.data is None
+    )
 
 
 def set_type(value: SSAValue, type_: Attribute) -> None:

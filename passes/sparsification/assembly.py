@@ -36,7 +36,9 @@ class Assembly:
         """A loop over the coordinates of a level begins a visit; gives a mark for its end."""
         return None
 
-    def leave(self, level: int, coordinate: SSAValue, size: SSAValue, mark: SSAValue | None) -> None:
+    def leave(
+        self, level: int, coordinate: SSAValue, size: SSAValue, mark: SSAValue | None
+    ) -> None:
         """The visit ends."""
 
     def open_workspace(self) -> None:
@@ -45,7 +47,9 @@ class Assembly:
     def close_workspace(self, sizes: Sequence[SSAValue]) -> None:
         raise NotImplementedError
 
-    def linear(self, position: SSAValue, coordinates: Sequence[SSAValue], sizes: Sequence[SSAValue]) -> SSAValue:
+    def linear(
+        self, position: SSAValue, coordinates: Sequence[SSAValue], sizes: Sequence[SSAValue]
+    ) -> SSAValue:
         """The position below dense levels."""
         for coordinate, size in zip(coordinates, sizes, strict=True):
             position = self.b.add(self.b.mul(position, size), coordinate)
@@ -130,14 +134,18 @@ class Append(Assembly):
         b = self.b
         if level < self.first:
             outer = self.prefix.get(level - 1, b.index(0))
-            self.prefix[level] = b.add(b.mul(outer, self.args[f"out.dim{self.fmt.exprs[level].dim}"]), coordinate)
+            self.prefix[level] = b.add(
+                b.mul(outer, self.args[f"out.dim{self.fmt.exprs[level].dim}"]), coordinate
+            )
             return None
         if level >= self.last:
             # Dense levels below: the block of this coordinate is the next one.
             return None
         return b.get(self.counts[level + 1])
 
-    def leave(self, level: int, coordinate: SSAValue, size: SSAValue, mark: SSAValue | None) -> None:
+    def leave(
+        self, level: int, coordinate: SSAValue, size: SSAValue, mark: SSAValue | None
+    ) -> None:
         b = self.b
         if level == self.first - 1:
             self.close(self.first, self.prefix[level])
@@ -158,7 +166,11 @@ class Append(Assembly):
         """End the children of a parent position of a compressed level."""
         if not self.counting:
             b = self.b
-            b.store(b.get(self.counts[level]), self.args[f"out.positions{level}"], b.add(parent, b.index(1)))
+            b.store(
+                b.get(self.counts[level]),
+                self.args[f"out.positions{level}"],
+                b.add(parent, b.index(1)),
+            )
 
     def append(self, level: int, coordinate: SSAValue) -> None:
         b = self.b
@@ -205,7 +217,7 @@ class Workspace(Append):
 
     def begin(self, b: ScfBuilder, args: Arguments) -> None:
         super().begin(b, args)
-        self.stamp, self.touched = b.counter(), b.counter()
+        self.stamp, self.touched = b.counter("row"), b.counter("touched")
 
     def open_workspace(self) -> None:
         b = self.b
@@ -239,7 +251,11 @@ class Workspace(Append):
         if self.counting:
             b.put(count, b.add(b.get(count), touched))
             return
-        marker, values, listed = self.args["work.marker"], self.args["work.values"], self.args["work.list"]
+        marker, values, listed = (
+            self.args["work.marker"],
+            self.args["work.values"],
+            self.args["work.list"],
+        )
         stamp = b.get(self.stamp)
 
         def keep(at: SSAValue) -> None:
@@ -264,8 +280,8 @@ class Workspace(Append):
             b.loop_for(b.index(0), touched, 1, [], body, "k")
             return []
 
-        # A row that is an eighth full is read off in order; a sparser one is sorted.
-        crowded = b.lt(size, b.add_op(arith.MuliOp(touched, b.index(8))))
+        # A row with one in 32 elements is read off in order; a sparser one is sorted.
+        crowded = b.lt(size, b.add_op(arith.MuliOp(touched, b.index(32))))
         b.either(crowded, scan, sort, [])
 
 

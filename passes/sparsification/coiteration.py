@@ -33,7 +33,12 @@ class LoopLowering(KernelLowering):
         self.values.update(zip(op.results, results, strict=True))
 
     def visit(
-        self, op: iteration.IterateOp, region: int, coordinate: SSAValue, cursors: Sequence[Cursor], carried: Sequence[SSAValue]
+        self,
+        op: iteration.IterateOp,
+        region: int,
+        coordinate: SSAValue,
+        cursors: Sequence[Cursor],
+        carried: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
         """The body of a loop at a coordinate."""
         block = op.bodies[region].block
@@ -56,9 +61,15 @@ class LoopLowering(KernelLowering):
         for width in [*widths, 1]:
             step = b.index(width)
             count = b.sub(extent, lo)
-            hi = extent if width == 1 else b.add(lo, b.mul(b.add_op(arith.DivUIOp(count, step)), step))
+            hi = (
+                extent
+                if width == 1
+                else b.add(lo, b.mul(b.add_op(arith.DivUIOp(count, step)), step))
+            )
 
-            def body(i: SSAValue, carried: Sequence[SSAValue], width: int = width) -> Sequence[SSAValue]:
+            def body(
+                i: SSAValue, carried: Sequence[SSAValue], width: int = width
+            ) -> Sequence[SSAValue]:
                 self.width, self.vector_index = width, i if width > 1 else None
                 self.visit(op, 0, i, [], [])
                 self.width, self.vector_index = 1, None
@@ -80,7 +91,9 @@ class LoopLowering(KernelLowering):
             nexts: list[SSAValue] = []
             for walker, p in zip(walkers, positions, strict=True):
                 if walker.level.unique:
-                    flag = b.guarded(b.lt(p, walker.hi), lambda w=walker, p=p: b.eq(w.coordinate(b, p), i))
+                    flag = b.guarded(
+                        b.lt(p, walker.hi), lambda w=walker, p=p: b.eq(w.coordinate(b, p), i)
+                    )
                     cursors.append(Cursor(p, None, flag, False))
                     nexts.append(b.add(p, b.truth(flag)))
                 else:
@@ -89,12 +102,16 @@ class LoopLowering(KernelLowering):
                     nexts.append(end)
             return [*nexts, *self.visit(op, 0, i, cursors, inner)]
 
-        results = b.loop_for(b.index(0), self.get(op.extent), 1, [*starts, *inits], body, op.index.data)
+        results = b.loop_for(
+            b.index(0), self.get(op.extent), 1, [*starts, *inits], body, op.index.data
+        )
         return results[len(walkers) :]
 
     def walkers(self, op: iteration.IterateOp) -> list[Walker]:
         found: list[Walker] = []
-        for tensor_, parent, level in zip(op.tensors, op.parents, op.levels.get_values(), strict=True):
+        for tensor_, parent, level in zip(
+            op.tensors, op.parents, op.levels.get_values(), strict=True
+        ):
             cursor = self.cursors[parent]
             lo, hi = self.bounds(tensor_, cursor, int(level))
             kind, code = self.code(tensor_, int(level))
@@ -109,16 +126,25 @@ class LoopLowering(KernelLowering):
         for region in range(len(op.bodies)):
             active = op.loop_iterators(region)
             if len(active) == 1 and walkers[active[0]].level.unique:
-                carried = list(self.single(op, region, walkers[active[0]], positions[active[0]], carried))
+                carried = list(
+                    self.single(op, region, walkers[active[0]], positions[active[0]], carried)
+                )
                 continue
-            results = self.joint(op, region, walkers, active, [positions[k] for k in active], carried)
+            results = self.joint(
+                op, region, walkers, active, [positions[k] for k in active], carried
+            )
             for n, k in enumerate(active):
                 positions[k] = results[n]
             carried = list(results[len(active) :])
         return carried
 
     def single(
-        self, op: iteration.IterateOp, region: int, walker: Walker, start: SSAValue, carried: Sequence[SSAValue]
+        self,
+        op: iteration.IterateOp,
+        region: int,
+        walker: Walker,
+        start: SSAValue,
+        carried: Sequence[SSAValue],
     ) -> Sequence[SSAValue]:
         def body(p: SSAValue, inner: Sequence[SSAValue]) -> Sequence[SSAValue]:
             coordinate = walker.coordinate(self.b, p)
@@ -164,7 +190,11 @@ class LoopLowering(KernelLowering):
                     cursors.append(Cursor(positions[k], None, flag))
                     nexts.append(b.add(positions[k], b.truth(flags[k]) if flags else b.index(1)))
                 else:
-                    end = b.scan(positions[k], walkers[k].hi, lambda q, k=k: b.eq(walkers[k].coordinate(b, q), least))
+                    end = b.scan(
+                        positions[k],
+                        walkers[k].hi,
+                        lambda q, k=k: b.eq(walkers[k].coordinate(b, q), least),
+                    )
                     cursors.append(Cursor(positions[k], end, flag))
                     nexts.append(end)
             inner = args[count:]

@@ -124,11 +124,15 @@ def sweeps(view: GenericView, order: tuple[int, ...], converted: tuple[int, ...]
     count = 0
     for at, loop in enumerate(order):
         sparse = [k for k, a in enumerate(view.inputs) if not dense[k] and loop in a.indices]
-        walks = {k: k in sparse and not full_at(view.inputs[k], loop, order, k in converted) for k in dense}
+        walks = {
+            k: k in sparse and not full_at(view.inputs[k], loop, order, k in converted)
+            for k in dense
+        }
         lattice = merge_lattice.build(view.term, walks, frozenset(), dense)
         outside = set(order[:at])
         known = any(
-            outside <= set(view.inputs[k].indices) or below_sparse(view.inputs[k], loop) for k in sparse
+            outside <= set(view.inputs[k].indices) or below_sparse(view.inputs[k], loop)
+            for k in sparse
         )
         if sparse and not known and lattice is not None and lattice.full:
             count += 1
@@ -152,6 +156,8 @@ def full_at(access: Access, loop: int, order: tuple[int, ...], converted: bool) 
         first = min(access.indices, key=order.index)
         return len(access.indices) == 2 and loop == first
     levels = [
-        n for n in range(access.format.num_levels) if loop in {k for k, _ in access.level_subscript(n)}
+        n
+        for n in range(access.format.num_levels)
+        if loop in {k for k, _ in access.level_subscript(n)}
     ]
     return all(access.format.levels[n].can(Ability.FULL) for n in levels)

@@ -1,17 +1,15 @@
 """One scheduled linalg.generic to one kernel of the iteration dialect.
 
-Loops go outer to inner in the scheduled order. At each loop the merge lattice of the term says which
-operands are walked together; all others are located as soon as their coordinates are bound. Loops over
-the result's indices come as a nest; reductions inside them are loop-carried values. Factors of a product
-that do not depend on an inner reduction are multiplied once, outside of it.
+Loops go outer to inner in the scheduled order. Loops over the result's indices come as a nest;
+reductions inside them are loop-carried values. Factors of a product that do not depend on an inner
+reduction are multiplied once, outside of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
-from xdsl.dialects import arith, func, scf
+from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
@@ -31,38 +29,51 @@ from sparsecc.dialects import iteration
 from sparsecc.formats import Ability
 from sparsecc.passes.sparsification import merge_lattice
 from sparsecc.passes.sparsification.host import initial_value
-from sparsecc.passes.sparsification.term import GenericView, Node, NotSparsifiable, Structure, stored_type
-from sparsecc.passes.sparsification.term_values import Result, State, TermValues
+from sparsecc.passes.sparsification.loop_nest import LoopNest
+from sparsecc.passes.sparsification.term import (
+    GenericView,
+    Node,
+    NotSparsifiable,
+    Structure,
+    stored_type,
+)
+from sparsecc.passes.sparsification.term_values import Result, State
 
-Body = Callable[[State, Sequence[SSAValue]], Sequence[SSAValue]]
 
-
-class KernelBuilder(TermValues):
+class KernelBuilder(LoopNest):
     """Builds ``func.func @name`` from a generic that schedule-loops has annotated."""
 
     def __init__(self, generic: linalg.GenericOp, name: str) -> None:
         self.generic = generic
         out_type = generic.results[0].type
         assert isinstance(out_type, TensorType)
-        self.fn = func.FuncOp(name, FunctionType.from_lists([*(v.type for v in generic.inputs), out_type], []))
-        super().__init__(GenericView.of(generic), self.fn.body.block)
+        self.fn = func.FuncOp(
+            name, FunctionType.from_lists([*(v.type for v in generic.inputs), out_type], [])
+        )
         order = generic.attributes.get("sparsecc.order")
         assembly = generic.attributes.get("sparsecc.assembly")
+        vector = generic.attributes.get("sparsecc.vector")
         if not isinstance(order, DenseArrayBase) or not isinstance(assembly, StringAttr):
             raise NotSparsifiable(problem="it is not scheduled; run schedule-loops first")
-        self.order = tuple(int(k) for k in order.get_values())
-        self.assembly, _, number = assembly.data.partition(":")
+        kind, _, number = assembly.data.partition(":")
         self.pattern = int(number) if number else None
-        vector = generic.attributes.get("sparsecc.vector")
-        self.vector: tuple[int, ...] = ()
-        if isinstance(vector, DenseArrayBase):
-            self.vector = tuple(int(k) for k in vector.get_values())
+        super().__init__(
+            GenericView.of(generic),
+            self.fn.body.block,
+            tuple(int(k) for k in order.get_values()),
+            kind,
+            tuple(int(k) for k in vector.get_values())
+            if isinstance(vector, DenseArrayBase)
+            else (),
+        )
         self.element: Attribute = stored_type(out_type.element_type)
         self.last_out = max((self.order.index(k) for k in self.view.out_indices), default=-1)
 
     def kernel(self) -> func.FuncOp:
         view, fn = self.view, self.fn
-        for arg, value in zip(self.entry.args, [*self.generic.inputs, self.generic.results[0]], strict=True):
+        for arg, value in zip(
+            self.entry.args, [*self.generic.inputs, self.generic.results[0]], strict=True
+        ):
             arg.name_hint = value.name_hint
         fn.attributes["iteration.kernel"] = UnitAttr()
         fn.attributes["iteration.assembly"] = StringAttr(self.assembly)
@@ -71,7 +82,9 @@ class KernelBuilder(TermValues):
         for key in ("sparsecc.source", "sparsecc.place"):
             if key in self.generic.attributes:
                 fn.attributes[key] = self.generic.attributes[key]
-        fn.attributes["iteration.order"] = ArrayAttr([StringAttr(view.names[k]) for k in self.order])
+        fn.attributes["iteration.order"] = ArrayAttr(
+            [StringAttr(view.names[k]) for k in self.order]
+        )
         fn.attributes["iteration.loops"] = ArrayAttr([StringAttr(name) for name in view.names])
         fn.attributes["iteration.maps"] = self.generic.indexing_maps
         if self.covers_result():
@@ -82,19 +95,18 @@ class KernelBuilder(TermValues):
                 fn.attributes["iteration.counted"] = UnitAttr()
             else:
                 fn.attributes["iteration.bound"] = DenseArrayBase.from_list(i64, bound)
-        self.extents = [self.extent(k) for k in range(view.num_loops)]
-        roots = [self.add(iteration.RootOp(t), f"{(t.name_hint or 't').lower()}0") for t in self.tensors]
+        self.find_extents()
+        roots = [
+            self.add(iteration.RootOp(t), f"{(t.name_hint or 't').lower()}0") for t in self.tensors
+        ]
         state = State(tuple(roots), (0,) * len(roots), (None,) * view.num_loops)
         self.nest(0, self.locate_all(state))
         self.end(func.ReturnOp())
+        for op in reversed(list(self.entry.ops)):
+            if isinstance(op, tensor.DimOp | arith.ConstantOp) and op.result.first_use is None:
+                op.detach()
+                op.erase()
         return fn
-
-    def extent(self, loop: int) -> SSAValue:
-        for value, access in zip(self.tensors, self.view.inputs, strict=True):
-            for dim in range(access.format.rank):
-                if access.dim_loop(dim) == loop:
-                    return self.dim(value, dim, f"n{self.view.names[loop]}")
-        raise NotSparsifiable(problem=f"no operand gives loop {self.view.names[loop]} an extent")
 
     # -- what the loops do to the result -------------------------------------------------------
 
@@ -124,7 +136,10 @@ class KernelBuilder(TermValues):
         wanted = set(self.view.out_indices)
         if self.assembly == "coordinates" or (self.view.reductions and self.assembly != "append"):
             wanted = set(range(self.view.num_loops))
-        if not all(level.can(Ability.APPEND) for level in self.view.out.format.levels[self.first_sparse() :]):
+        if not all(
+            level.can(Ability.APPEND)
+            for level in self.view.out.format.levels[self.first_sparse() :]
+        ):
             return None
         match node.structure:
             case Structure.LEAF if not self.dense[node.operand] and wanted <= set(node.indices):
@@ -148,127 +163,12 @@ class KernelBuilder(TermValues):
 
     # -- loops ---------------------------------------------------------------------------------
 
-    def locate_all(self, state: State) -> State:
-        """Move every cursor down through levels whose coordinates are bound."""
-        cursors, depth, dynamic = list(state.cursors), list(state.depth), set(state.dynamic)
-        for k, access in enumerate(self.view.inputs):
-            if k in state.absent:
-                continue
-            while depth[k] < access.format.num_levels:
-                level = depth[k]
-                subscript = access.level_subscript(level)
-                if any(state.coordinates[loop] is None for loop, _ in subscript):
-                    break
-                coordinate = self.coordinate(subscript, state)
-                hint = f"{(self.tensors[k].name_hint or 't').lower()}{level + 1}"
-                cursors[k] = self.add(iteration.LocateOp(self.tensors[k], cursors[k], coordinate, level), hint)
-                if not access.format.levels[level].can(Ability.FULL):
-                    dynamic.add(k)
-                depth[k] += 1
-        return replace(state, cursors=tuple(cursors), depth=tuple(depth), dynamic=frozenset(dynamic))
-
-    def walks(self, loop: int, state: State) -> dict[int, bool]:
-        """Which inputs have a sparse level to walk along a loop."""
-        answer: dict[int, bool] = {}
-        for k, access in enumerate(self.view.inputs):
-            level = state.depth[k]
-            answer[k] = (
-                k not in state.absent
-                and level < access.format.num_levels
-                and access.level_index(level) == loop
-                and not access.format.levels[level].can(Ability.FULL)
-            )
-        return answer
-
-    def lattice(self, at: int, state: State, node: Node) -> merge_lattice.Lattice | None:
-        return merge_lattice.build(node, self.walks(self.order[at], state), state.absent, self.dense)
-
-    def iterate(
-        self,
-        at: int,
-        state: State,
-        lattice: merge_lattice.Lattice,
-        inits: Sequence[SSAValue],
-        body: Body,
-    ) -> Sequence[SSAValue]:
-        """The loop(s) over index ``order[at]``; gives the loop-carried values after them."""
-        loop = self.order[at]
-        walking = frozenset(k for k, w in self.walks(loop, state).items() if w)
-        iterators = lattice.iterators
-        number = {k: n for n, k in enumerate(iterators)}
-        regions: list[Region] = []
-        saved = self.block
-        for active in lattice.loops():
-            members = sorted(active)
-            types = [iteration.ops.index, *[iteration.cursor] * len(members), *(v.type for v in inits)]
-            block = Block(arg_types=types)
-            block.args[0].name_hint = self.view.names[loop]
-            below = lattice.below(active)
-            certain = frozenset[int]() if lattice.full else frozenset.intersection(*below)
-            cursors, depth = list(state.cursors), list(state.depth)
-            for k, arg in zip(members, block.args[1:], strict=False):
-                arg.name_hint = f"{(self.tensors[k].name_hint or 't').lower()}{depth[k] + 1}"
-                cursors[k] = arg
-                depth[k] += 1
-            coordinates = list(state.coordinates)
-            coordinates[loop] = block.args[0]
-            inner = State(
-                tuple(cursors),
-                tuple(depth),
-                tuple(coordinates),
-                (state.dynamic - active) | (active - certain),
-                state.absent | (walking - active),
-            )
-            self.block = block
-            carried = self.guarded_visit(loop, inner, block.args[1 + len(members) :], body)
-            self.end(iteration.YieldOp(carried))
-            regions.append(Region(block))
-        self.block = saved
-        op = iteration.IterateOp(
-            self.view.names[loop],
-            self.extents[loop] if lattice.full else None,
-            [self.tensors[k] for k in iterators],
-            [state.cursors[k] for k in iterators],
-            [state.depth[k] for k in iterators],
-            [[number[k] for k in sorted(active)] for active in lattice.loops()],
-            [[[number[k] for k in sorted(p)] for p in lattice.below(a)] for a in lattice.loops()],
-            inits,
-            regions,
-            self.vector[1:] if self.vector and self.vector[0] == loop else (),
-            self.assembled_level(loop),
-        )
-        self.end(op)
-        return op.results
-
-    def guarded_visit(
-        self, loop: int, state: State, carried: Sequence[SSAValue], body: Body
-    ) -> Sequence[SSAValue]:
-        """The body of a visit, run only inside the dimensions."""
-        flag = self.inside(loop, state)
-        if flag is None:
-            return body(self.locate_all(state), carried)
-        saved, yes = self.block, Block()
-        self.block = yes
-        results = body(self.locate_all(state), carried)
-        self.end(scf.YieldOp(*results))
-        self.block = saved
-        no = Region(Block([scf.YieldOp(*carried)])) if carried else Region()
-        op = scf.IfOp(flag, [v.type for v in carried], Region(yes), no)
-        self.end(op)
-        return op.results
-
-    def assembled_level(self, loop: int) -> int | None:
-        """The level of the result that takes this loop's coordinates as they come."""
-        if self.assembly not in ("append", "workspace") or loop not in self.view.out_indices:
-            return None
-        levels = [self.view.out.level_index(n) for n in range(self.view.out.format.num_levels)]
-        level = levels.index(loop)
-        return None if self.assembly == "workspace" and level == len(levels) - 1 else level
-
     def nest(self, at: int, state: State) -> None:
         """The loops of the result's indices."""
         if at > self.last_out:
-            result = self.reduce(at, state, self.view.term, want_present=self.assembly not in ("dense", "pattern"))
+            result = self.reduce(
+                at, state, self.view.term, want_present=self.assembly not in ("dense", "pattern")
+            )
             if result is not None:
                 self.insert(result, state)
             return
@@ -287,7 +187,9 @@ class KernelBuilder(TermValues):
     def workspace_at(self) -> int:
         """The loop that the workspace encloses: the first inside all result indices but the innermost."""
         outer = self.view.out.format.num_levels - 1
-        return max((self.order.index(self.view.out.level_index(n)) + 1 for n in range(outer)), default=0)
+        return max(
+            (self.order.index(self.view.out.level_index(n)) + 1 for n in range(outer)), default=0
+        )
 
     def plain_loop(self, at: int, state: State) -> None:
         lattice = self.lattice(at, state, self.view.term)
@@ -305,7 +207,8 @@ class KernelBuilder(TermValues):
     def reduce(self, at: int, state: State, node: Node, want_present: bool) -> Result | None:
         """The sum of a term over all loops from ``at`` on; None if it is missing."""
         if at == len(self.order):
-            return self.evaluate(node, state)
+            result = self.evaluate(node, state)
+            return Result(result.value) if result is not None and state.certain else result
         outer, inner = self.split_factors(node, state.bound())
         if outer and inner is not None:
             assert node.op is not None
@@ -314,7 +217,11 @@ class KernelBuilder(TermValues):
             result = self.reduce(at, state, inner, want_present or not exact)
             for factor in outer:
                 value = self.evaluate(factor, state)
-                result = None if result is None or value is None else self.conjunction(node.op, value, result)
+                result = (
+                    None
+                    if result is None or value is None
+                    else self.conjunction(node.op, value, result)
+                )
             return result
         return self.reduction_loop(at, state, node, want_present)
 
@@ -323,7 +230,12 @@ class KernelBuilder(TermValues):
         factors: list[Node] = []
 
         def flatten(n: Node) -> None:
-            if n.structure is Structure.CONJUNCTION and n.op is not None and node.op is not None and n.op.name == node.op.name:
+            if (
+                n.structure is Structure.CONJUNCTION
+                and n.op is not None
+                and node.op is not None
+                and n.op.name == node.op.name
+            ):
                 for arg in n.args:
                     flatten(arg)
             else:
@@ -338,10 +250,19 @@ class KernelBuilder(TermValues):
             return outer, None
         product = rest[0]
         for factor in rest[1:]:
-            product = Node(node.structure, node.op, (product, factor), -1, product.indices | factor.indices, node.type)
+            product = Node(
+                node.structure,
+                node.op,
+                (product, factor),
+                -1,
+                product.indices | factor.indices,
+                node.type,
+            )
         return outer, product
 
-    def reduction_loop(self, at: int, state: State, node: Node, want_present: bool) -> Result | None:
+    def reduction_loop(
+        self, at: int, state: State, node: Node, want_present: bool
+    ) -> Result | None:
         lattice = self.lattice(at, state, node)
         if lattice is None:
             return None
@@ -355,7 +276,9 @@ class KernelBuilder(TermValues):
             result = self.reduce(at + 1, inner, node, carry)
             if result is None:
                 return carried
-            total = self.combine(carried[0], self.guarded(result), innermost=at + 1 == len(self.order))
+            total = self.combine(
+                carried[0], self.guarded(result), innermost=at + 1 == len(self.order)
+            )
             if not carry:
                 return [total]
             present = self.true() if result.present is None else result.present
@@ -366,9 +289,16 @@ class KernelBuilder(TermValues):
             return Result(results[0], results[1])
         return Result(results[0], known)
 
-    def known_presence(self, at: int, state: State, node: Node, lattice: merge_lattice.Lattice) -> SSAValue | None:
+    def known_presence(
+        self, at: int, state: State, node: Node, lattice: merge_lattice.Lattice
+    ) -> SSAValue | None:
         """Whether the innermost loop visits anything, where that can be told before it runs."""
-        if at + 1 < len(self.order) or lattice.full or len(lattice.points) != 1 or len(lattice.iterators) != 1:
+        if (
+            at + 1 < len(self.order)
+            or lattice.full
+            or len(lattice.points) != 1
+            or len(lattice.iterators) != 1
+        ):
             return None
         (walked,) = lattice.iterators
         for k in node.leaves():
@@ -392,6 +322,8 @@ class KernelBuilder(TermValues):
         if at is None:
             for level in range(out.format.num_levels):
                 coordinates.append(self.coordinate(out.level_subscript(level), state))
-        present = result.present if self.assembly in ("append", "workspace", "coordinates") else None
+        present = (
+            result.present if self.assembly in ("append", "workspace", "coordinates") else None
+        )
         accumulate = self.accumulates() or (self.assembly == "dense" and self.reads_init())
         self.end(iteration.InsertOp(value, self.out, coordinates, at, present, accumulate))

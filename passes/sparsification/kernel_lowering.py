@@ -97,7 +97,9 @@ class KernelLowering:
     def run(self) -> func.FuncOp:
         name = self.kernel.sym_name.data + ("_count" if self.counting else "")
         fn = func.FuncOp(name, FunctionType.from_lists(self.args.types, []))
-        fn.attributes.update({k: v for k, v in self.kernel.attributes.items() if k != "iteration.kernel"})
+        fn.attributes.update(
+            {k: v for k, v in self.kernel.attributes.items() if k != "iteration.kernel"}
+        )
         fn.attributes["loops.args"] = ArrayAttr([StringAttr(r) for r in self.args.roles])
         block = fn.body.block
         self.args.bind(list(block.args))
@@ -125,9 +127,15 @@ class KernelLowering:
         match op:
             case tensor.DimOp():
                 number = op.index.owner
-                assert isinstance(number, arith.ConstantOp) and isinstance(number.value, IntegerAttr)
-                self.values[op.result] = self.args[f"{self.owners[op.source]}.dim{number.value.value.data}"]
-            case arith.ConstantOp() if isinstance(op.value, IntegerAttr) and op.result.type == self.b.index(0).type:
+                assert isinstance(number, arith.ConstantOp) and isinstance(
+                    number.value, IntegerAttr
+                )
+                self.values[op.result] = self.args[
+                    f"{self.owners[op.source]}.dim{number.value.value.data}"
+                ]
+            case arith.ConstantOp() if (
+                isinstance(op.value, IntegerAttr) and op.result.type == self.b.index(0).type
+            ):
                 self.values[op.result] = self.b.index(op.value.value.data)
             case iteration.RootOp():
                 self.cursors[op.result] = Cursor(self.b.index(0))
@@ -146,7 +154,9 @@ class KernelLowering:
             case iteration.WorkspaceOp():
                 self.assembly.open_workspace()
                 self.lower_block(op.body[0].block)
-                self.assembly.close_workspace([self.size(op.out, n) for n in range(self.formats[op.out].num_levels)])
+                self.assembly.close_workspace(
+                    [self.size(op.out, n) for n in range(self.formats[op.out].num_levels)]
+                )
             case iteration.InsertOp():
                 self.insert(op)
             case scf.IfOp():
@@ -169,7 +179,9 @@ class KernelLowering:
             self.b.when(self.get(op.cond), lambda: then() and None)
             return
         otherwise = self.widened([self.get(v) for v in last_operands(op.false_region)])
-        results = self.b.either(self.get(op.cond), then, lambda: otherwise, [v.type for v in otherwise])
+        results = self.b.either(
+            self.get(op.cond), then, lambda: otherwise, [v.type for v in otherwise]
+        )
         self.values.update(zip(op.results, results, strict=True))
 
     def widened(self, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
@@ -184,10 +196,15 @@ class KernelLowering:
         types = [r.type for r in op.results]
         if any(isinstance(v.type, VectorType) for v in operands):
             first = 1 if isinstance(op, arith.SelectOp) else 0
-            operands = [v if n < first else self.b.broadcast(v, self.width) for n, v in enumerate(operands)]
+            operands = [
+                v if n < first else self.b.broadcast(v, self.width) for n, v in enumerate(operands)
+            ]
             types = [VectorType(t, [self.width]) for t in types]
         new = op.create(
-            operands=operands, result_types=types, properties=dict(op.properties), attributes=dict(op.attributes)
+            operands=operands,
+            result_types=types,
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
         )
         self.b.do(new)
         self.values.update(zip(op.results, new.results, strict=True))
@@ -210,11 +227,18 @@ class KernelLowering:
             return parent.position, parent.segment_end
         kind, code = self.code(tensor_, level)
         if parent.flag is None:
-            return kind.bounds(self.b, code, parent.position)
-        zero = self.b.index(0)
-        lo, hi = self.b.either(
-            parent.flag, lambda: kind.bounds(self.b, code, parent.position), lambda: [zero, zero], [zero.type] * 2
-        )
+            lo, hi = kind.bounds(self.b, code, parent.position)
+        else:
+            zero = self.b.index(0)
+            lo, hi = self.b.either(
+                parent.flag,
+                lambda: kind.bounds(self.b, code, parent.position),
+                lambda: [zero, zero],
+                [zero.type] * 2,
+            )
+        for end, hint in ((lo, "lo"), (hi, "hi")):
+            if end.name_hint is None:
+                end.name_hint = hint
         return lo, hi
 
     def locate(self, op: iteration.LocateOp) -> Cursor:
@@ -229,13 +253,17 @@ class KernelLowering:
             position, found = kind.locate(b, code, parent.position, coordinate)
             return Cursor(position, None, found, found is None)
         lo, hi = self.bounds(op.tensor, parent, level)
-        position = b.scan(lo, hi, lambda p: b.lt(kind.coordinate(b, code, parent.position, p), coordinate))
+        position = b.scan(
+            lo, hi, lambda p: b.lt(kind.coordinate(b, code, parent.position, p), coordinate)
+        )
 
         def same(p: SSAValue) -> SSAValue:
             return b.eq(kind.coordinate(b, code, parent.position, p), coordinate)
 
         if kind.unique:
-            return Cursor(position, None, b.guarded(b.lt(position, hi), lambda: same(position)), False)
+            return Cursor(
+                position, None, b.guarded(b.lt(position, hi), lambda: same(position)), False
+            )
         end = b.scan(position, hi, same)
         return Cursor(position, end, b.lt(position, end), False)
 
@@ -250,7 +278,10 @@ class KernelLowering:
         if at.safe:
             return b.select(at.flag, b.load_value(values, at.position, at.width), zero)
         return b.either(
-            at.flag, lambda: [b.load_value(values, at.position, at.width)], lambda: [zero], [zero.type]
+            at.flag,
+            lambda: [b.load_value(values, at.position, at.width)],
+            lambda: [zero],
+            [zero.type],
         )[0]
 
     def zero_like(self, op: iteration.ValueOp) -> SSAValue:
@@ -269,7 +300,9 @@ class KernelLowering:
             value = self.b.broadcast(value, self.width)
         self.b.when(
             present,
-            lambda: self.assembly.insert(value, coordinates, sizes, position, op.accumulate is not None),
+            lambda: self.assembly.insert(
+                value, coordinates, sizes, position, op.accumulate is not None
+            ),
         )
 
     def iterate(self, op: iteration.IterateOp) -> None:

@@ -137,8 +137,12 @@ class ScfBuilder:
     def load_value(self, array: SSAValue, position: SSAValue, width: int = 0) -> SSAValue:
         assert isinstance(array.type, MemRefType)
         if width > 1:
-            return self.add_op(vector.LoadOp(array, [position], VectorType(array.type.element_type, [width])))
-        return self.add_op(memref.LoadOp(operands=[array, [position]], result_types=[array.type.element_type]))
+            return self.add_op(
+                vector.LoadOp(array, [position], VectorType(array.type.element_type, [width]))
+            )
+        return self.add_op(
+            memref.LoadOp(operands=[array, [position]], result_types=[array.type.element_type])
+        )
 
     def store(self, value: SSAValue, array: SSAValue, position: SSAValue) -> None:
         """Store a value (a vector: at consecutive positions); an index is narrowed to the array's width."""
@@ -157,17 +161,19 @@ class ScfBuilder:
 
     def accumulate(self, old: SSAValue, value: SSAValue) -> SSAValue:
         """The sum in the element's arithmetic: or for booleans."""
-        element: Attribute = value.type.element_type if isinstance(value.type, VectorType) else value.type
+        element: Attribute = (
+            value.type.element_type if isinstance(value.type, VectorType) else value.type
+        )
         if isinstance(element, ComplexType):
             return self.add_op(ComplexAddOp(old, value))
         if isinstance(element, AnyFloat):
             return self.add_op(arith.AddfOp(old, value))
         return self.add_op(arith.OrIOp(old, value) if element == i1 else arith.AddiOp(old, value))
 
-    def counter(self) -> SSAValue:
+    def counter(self, hint: str = "count") -> SSAValue:
         """A local index variable, 0 at first; a register in the machine code."""
         cell = memref.AllocaOp.get(index, shape=[1])
-        self.add_op(cell)
+        self.add_op(cell).name_hint = hint
         self.store(self.index(0), cell.results[0], self.index(0))
         return cell.results[0]
 

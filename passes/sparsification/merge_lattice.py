@@ -45,7 +45,9 @@ def is_stored_everywhere(node: Node, dense: Mapping[int, bool]) -> bool:
     return all(dense[k] for k in node.leaves())
 
 
-def build(node: Node, walks: Mapping[int, bool], absent: frozenset[int], dense: Mapping[int, bool]) -> Lattice | None:
+def build(
+    node: Node, walks: Mapping[int, bool], absent: frozenset[int], dense: Mapping[int, bool]
+) -> Lattice | None:
     """The lattice of a term along one index, or None if it is missing altogether.
 
     ``walks[k]``: input k has a sparse level to walk along the index; the others are there or located.
@@ -58,7 +60,11 @@ def build(node: Node, walks: Mapping[int, bool], absent: frozenset[int], dense: 
         case Structure.CONSTANT | Structure.ANY:
             return _with_iterators(FULL, node, walks, absent)
         case Structure.KEEP:
-            parts = [build(a, walks, absent, dense) for a in node.args if a.structure is not Structure.CONSTANT]
+            parts = [
+                build(a, walks, absent, dense)
+                for a in node.args
+                if a.structure is not Structure.CONSTANT
+            ]
             return _any(parts)
         case Structure.DISJUNCTION:
             return _any([build(a, walks, absent, dense) for a in node.args])
@@ -72,10 +78,14 @@ def build(node: Node, walks: Mapping[int, bool], absent: frozenset[int], dense: 
             return result
 
 
-def _with_iterators(lattice: Lattice, node: Node, walks: Mapping[int, bool], absent: frozenset[int]) -> Lattice:
+def _with_iterators(
+    lattice: Lattice, node: Node, walks: Mapping[int, bool], absent: frozenset[int]
+) -> Lattice:
     """A full lattice that still walks the sparse inputs of a term alongside, in every combination."""
     alongside: list[Lattice | None] = [
-        Lattice(False, (frozenset({k}),)) for k in sorted(set(node.leaves())) if walks[k] and k not in absent
+        Lattice(False, (frozenset({k}),))
+        for k in sorted(set(node.leaves()))
+        if walks[k] and k not in absent
     ]
     result = _any([lattice, *alongside])
     assert result is not None
@@ -92,7 +102,10 @@ def _any(parts: list[Lattice | None]) -> Lattice | None:
         if part is None or result is None:
             result = part if result is None else result
             continue
-        points = {p | q for p in result.points for q in part.points} | {*result.points, *part.points}
+        points = {p | q for p in result.points for q in part.points} | {
+            *result.points,
+            *part.points,
+        }
         result = _sorted(result.full or part.full, points)
     return result
 

@@ -64,8 +64,10 @@ def natural_format(order: tuple[int, ...]) -> Format:
 
 def walkable(fmt: Format) -> bool:
     """Whether loops can walk a format as it is: no blocks, ordered, every level iterable."""
-    return fmt.is_permutation and fmt.ordered and all(
-        level.can(Ability.FULL) or level.can(Ability.ITERATE) for level in fmt.levels
+    return (
+        fmt.is_permutation
+        and fmt.ordered
+        and all(level.can(Ability.FULL) or level.can(Ability.ITERATE) for level in fmt.levels)
     )
 
 
@@ -111,7 +113,9 @@ class ScheduleLoops(ModulePass):
         for number, value in enumerate(list(generic.inputs)):
             fmt = tensor_format(value.type)
             if not walkable(fmt):
-                self.convert_input(generic, number, natural_format(tuple(range(fmt.rank))), "its blocks or order")
+                self.convert_input(
+                    generic, number, natural_format(tuple(range(fmt.rank))), "its blocks or order"
+                )
         view = GenericView.of(generic)
         out_dense = view.out.format.is_dense
         out_order: tuple[int, ...] | None = None
@@ -122,8 +126,12 @@ class ScheduleLoops(ModulePass):
         position = {k: n for n, k in enumerate(loops.order)}
         for k in loops.converted:
             access = view.inputs[k]
-            order = tuple(sorted(range(access.format.rank), key=lambda d: position[access.dim_loop(d)]))
-            self.convert_input(generic, k, natural_format(order), "its levels go against the loop order")
+            order = tuple(
+                sorted(range(access.format.rank), key=lambda d: position[access.dim_loop(d)])
+            )
+            self.convert_input(
+                generic, k, natural_format(order), "its levels go against the loop order"
+            )
         view = GenericView.of(generic)
         assembly, fmt = self.assembly(view, loops.order, loops.out_order)
         if fmt != view.out.format:
@@ -147,7 +155,9 @@ class ScheduleLoops(ModulePass):
         leaf = pattern_leaf(view.term, dense)
         if leaf is not None and leaf >= 0 and not reduces_outside:
             access = view.inputs[leaf]
-            if access.subscripts == view.out.subscripts and access.format.with_widths(0, 0) == fmt.with_widths(0, 0):
+            if access.subscripts == view.out.subscripts and access.format.with_widths(
+                0, 0
+            ) == fmt.with_widths(0, 0):
                 return f"pattern:{leaf}", fmt
         if out_order is None:
             return "coordinates", unsorted_format(fmt.rank)
@@ -182,7 +192,10 @@ class ScheduleLoops(ModulePass):
             return None
         element = view.op.results[0].type
         assert isinstance(element, TensorType)
-        kinds = {element.element_type, *(v.type.element_type for v in view.op.inputs if isinstance(v.type, TensorType))}
+        kinds = {
+            element.element_type,
+            *(v.type.element_type for v in view.op.inputs if isinstance(v.type, TensorType)),
+        }
         if any(isinstance(k, ComplexType) or k == IntegerType(1) for k in kinds) or len(kinds) != 1:
             return None
         kind = element.element_type
@@ -191,7 +204,9 @@ class ScheduleLoops(ModulePass):
 
     # -- rewriting -----------------------------------------------------------------------------
 
-    def convert_input(self, generic: linalg.GenericOp, number: int, fmt: Format, reason: str) -> None:
+    def convert_input(
+        self, generic: linalg.GenericOp, number: int, fmt: Format, reason: str
+    ) -> None:
         value = generic.inputs[number]
         type_ = value.type
         assert isinstance(type_, TensorType) and generic.parent is not None

@@ -10,9 +10,9 @@ After: A is seen by its levels, a tensor of rank 4 without blocks, and dense ope
     %y = linalg.generic {maps = [(i1, i0, j1, j0) -> (i1, j1, i0, j0), … -> (j1 * 3 + j0), … -> (i1 * 2 + i0)], …}
         ins(%A_0, %x) outs(%z) …
 
-It applies where the result is dense, or stored as the block operand is; where every other operand has all
-coordinates along a split index, or the same blocks; and where the body multiplies and adds only (a block's
-padding is stored zeros, over which a quotient would differ). Elsewhere schedule-loops converts.
+It applies where the result is dense, or stored as the block operand is; where every other operand with a split
+index is dense, or has the same blocks; and where the body multiplies and adds only (a block's padding is stored
+zeros, over which a quotient would differ). Elsewhere schedule-loops converts.
 """
 
 from __future__ import annotations
@@ -62,14 +62,27 @@ def blocked(type_: Attribute) -> bool:
     if not isinstance(type_, TensorType) or not isinstance(type_.encoding, EncodingAttr):
         return False
     fmt = type_.encoding.data
-    return fmt is not None and not fmt.is_dense and not fmt.is_permutation and fmt.ordered and all(
-        level.name != "structured" and (level.can(Ability.FULL) or level.can(Ability.ITERATE)) for level in fmt.levels
+    return (
+        fmt is not None
+        and not fmt.is_dense
+        and not fmt.is_permutation
+        and fmt.ordered
+        and all(
+            level.name != "structured" and (level.can(Ability.FULL) or level.can(Ability.ITERATE))
+            for level in fmt.levels
+        )
     )
 
 
 def multiplies_and_adds(node: Node) -> bool:
     """Whether a stored zero contributes what a missing entry does."""
-    plain = {Structure.LEAF, Structure.CONSTANT, Structure.KEEP, Structure.CONJUNCTION, Structure.DISJUNCTION}
+    plain = {
+        Structure.LEAF,
+        Structure.CONSTANT,
+        Structure.KEEP,
+        Structure.CONJUNCTION,
+        Structure.DISJUNCTION,
+    }
     return node.structure in plain and all(map(multiplies_and_adds, node.args))
 
 
@@ -79,15 +92,15 @@ def digits_of(fmt: Format, dim: int) -> Digits:
     return tuple(sorted(digits, key=lambda digit: (-digit[0], digit[1])))
 
 
-def compatible(access: Access, splits: dict[int, Digits]) -> bool:
-    """Whether an operand can be read by split loops: along each it has every coordinate, or the same blocks."""
+def compatible(access: Access, splits: dict[int, Digits], by_levels: bool) -> bool:
+    """Whether an operand can be read by split loops: it is dense, or (walked by its levels) has the same blocks."""
     for dim in range(access.format.rank):
         loop = access.dim_loop(dim)
         if loop not in splits:
             continue
-        levels = [lvl for lvl, e in zip(access.format.levels, access.format.exprs, strict=True) if e.dim == dim]
-        full = access.format.is_permutation and all(level.can(Ability.FULL) for level in levels)
-        if not full and digits_of(access.format, dim) != splits[loop]:
+        if not access.format.is_dense and not (
+            by_levels and digits_of(access.format, dim) == splits[loop]
+        ):
             return False
     return True
 
@@ -97,7 +110,9 @@ def choose(view: GenericView) -> tuple[list[int], dict[int, Digits]]:
     chosen: list[int] = []
     splits: dict[int, Digits] = {}
     for access in view.inputs:
-        if not blocked(view.op.inputs[access.operand].type) or len(set(access.indices)) != len(access.indices):
+        if not blocked(view.op.inputs[access.operand].type) or len(set(access.indices)) != len(
+            access.indices
+        ):
             continue
         mine = {
             access.dim_loop(d): digits_of(access.format, d)
@@ -107,10 +122,36 @@ def choose(view: GenericView) -> tuple[list[int], dict[int, Digits]]:
         if any(splits.get(loop, digits) != digits for loop, digits in mine.items()):
             continue
         merged = splits | mine
-        if all(compatible(other, merged) for other in view.inputs):
+        if all(compatible(other, merged, True) for other in view.inputs):
             chosen.append(access.operand)
             splits = merged
-    return chosen, splits
+    fits = all(compatible(other, splits, other.operand in chosen) for other in view.inputs)
+    fits = fits and all(ends(view, loop, chosen) for loop in splits)
+    return (chosen, splits) if fits else ([], {})
+
+
+def ends(view: GenericView, loop: int, chosen: list[int]) -> bool:
+    """Whether visits beyond the end of a dimension do no harm: a tensor seen by its dimensions says where the end
+    is, or the term is 0 where block operands store nothing but padding."""
+    others = [a for a in [*view.inputs, view.out] if a is view.out or a.operand not in chosen]
+    if any(loop in access.indices for access in others):
+        return True
+    padded = {k for k in chosen if loop in view.inputs[k].indices}
+
+    def vanishes(node: Node) -> bool:
+        match node.structure:
+            case Structure.LEAF:
+                return node.operand in padded
+            case Structure.CONJUNCTION:
+                return any(map(vanishes, node.args))
+            case Structure.DISJUNCTION:
+                return all(map(vanishes, node.args))
+            case Structure.KEEP:
+                return vanishes(node.kept)
+            case _:
+                return False
+
+    return vanishes(view.term)
 
 
 def split(generic: linalg.GenericOp, view: GenericView) -> None:
@@ -156,7 +197,12 @@ def split(generic: linalg.GenericOp, view: GenericView) -> None:
     if like is not None:
         init = reinterpreted(generic, init)
     new = linalg.GenericOp(
-        inputs, [init], generic.detach_region(generic.body), ArrayAttr(maps), ArrayAttr(kinds), [init.type]
+        inputs,
+        [init],
+        generic.detach_region(generic.body),
+        ArrayAttr(maps),
+        ArrayAttr(kinds),
+        [init.type],
     )
     new.attributes.update(generic.attributes)
     new.attributes["sparsecc.indices"] = ArrayAttr(names)
@@ -187,7 +233,8 @@ def reinterpreted(generic: linalg.GenericOp, value: SSAValue) -> SSAValue:
     assert fmt is not None and generic.parent is not None
     shape = [d.data for d in type_.shape.data]
     sizes = [
-        e.mod or (DYNAMIC_INDEX if shape[e.dim] == DYNAMIC_INDEX else e.size(shape[e.dim])) for e in fmt.exprs
+        e.mod or (DYNAMIC_INDEX if shape[e.dim] == DYNAMIC_INDEX else e.size(shape[e.dim]))
+        for e in fmt.exprs
     ]
     by_levels = Format(
         fmt.num_levels,

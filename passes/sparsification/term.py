@@ -54,7 +54,8 @@ STRUCTURES: dict[str, Structure] = {
     **dict.fromkeys(
         ["arith.negf", "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "arith.extsi",
          "arith.extui", "arith.trunci", "arith.fptosi", "arith.fptoui", "complex.neg", "complex.re",
-         "complex.im", "complex.create", "complex.conj", "complex.abs", "math.absf", "math.absi", "math.sqrt", "math.cbrt",
+         "complex.im", "complex.create", "complex.conj", "complex.abs",
+         "math.absf", "math.absi", "math.sqrt", "math.cbrt",
          "math.expm1", "math.log1p", "math.sin", "math.tan", "math.tanh", "math.atan", "math.ceil", "math.floor",
          "math.trunc", "math.round", "math.roundeven"],
         Structure.KEEP,
@@ -64,7 +65,11 @@ STRUCTURES: dict[str, Structure] = {
 }  # fmt: skip
 
 ADDITIONS = {"arith.addf", "arith.addi", "arith.ori", "complex.add"}
-ADDITION_FOR = {"arith.subf": arith.AddfOp, "arith.subi": arith.AddiOp, "complex.sub": complex.AddOp}
+ADDITION_FOR = {
+    "arith.subf": arith.AddfOp,
+    "arith.subi": arith.AddiOp,
+    "complex.sub": complex.AddOp,
+}
 """What puts together what was subtracted in parts."""
 SUBTRACTIONS = {"arith.subf", "arith.subi", "complex.sub"}
 
@@ -77,7 +82,9 @@ def is_zero(value: SSAValue) -> bool:
     if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr | IntegerAttr):
         return op.value.value.data == 0
     if isinstance(op, complex.ConstantOp) and isinstance(op.value, ArrayAttr):
-        return all(isinstance(p, FloatAttr | IntegerAttr) and p.value.data == 0 for p in op.value.data)
+        return all(
+            isinstance(p, FloatAttr | IntegerAttr) and p.value.data == 0 for p in op.value.data
+        )
     return False
 
 
@@ -156,7 +163,9 @@ def tensor_format(type_: Attribute) -> Format:
     encoding = type_.encoding
     if isinstance(encoding, EncodingAttr):
         if encoding.data is None:
-            raise NotSparsifiable(problem=f"the format of {type_} is not chosen; run select-formats first")
+            raise NotSparsifiable(
+                problem=f"the format of {type_} is not chosen; run select-formats first"
+            )
         return encoding.data
     return dense_format(len(type_.shape.data))
 
@@ -204,7 +213,9 @@ class GenericView:
             for expr in map_.results:
                 subscript = read_subscript(expr)
                 if subscript is None:
-                    raise NotSparsifiable(problem=f"its subscript {expr} is no sum of loops with positive strides")
+                    raise NotSparsifiable(
+                        problem=f"its subscript {expr} is no sum of loops with positive strides"
+                    )
                 subscripts.append(subscript)
             accesses.append(Access(number, tuple(subscripts), fmt))
             check_subscripts(accesses[-1])
@@ -214,16 +225,24 @@ class GenericView:
             raise NotSparsifiable(problem="an index is repeated in the result")
         used = {k for a in accesses for k in a.indices} | set(out.indices)
         if missing := set(range(count)) - used:
-            raise NotSparsifiable(problem=f"loop {min(missing)} has no operand to give it an extent")
+            raise NotSparsifiable(
+                problem=f"loop {min(missing)} has no operand to give it an extent"
+            )
         return _read_body(op, accesses, out, _names(op, count))
 
 
 def check_subscripts(access: Access) -> None:
     """Sums of loops are looked up, so they need levels that have every coordinate."""
     for dim in range(len(access.subscripts)):
-        levels = [level for level, e in zip(access.format.levels, access.format.exprs, strict=True) if e.dim == dim]
+        levels = [
+            level
+            for level, e in zip(access.format.levels, access.format.exprs, strict=True)
+            if e.dim == dim
+        ]
         if access.dim_loop(dim) < 0 and not all(level.can(Ability.FULL) for level in levels):
-            raise NotSparsifiable(problem=f"a sum of loops subscripts dimension {dim} of a sparse operand")
+            raise NotSparsifiable(
+                problem=f"a sum of loops subscripts dimension {dim} of a sparse operand"
+            )
 
 
 def _names(op: linalg.GenericOp, count: int) -> list[str]:
@@ -233,7 +252,9 @@ def _names(op: linalg.GenericOp, count: int) -> list[str]:
     return [f"d{k}" for k in range(count)]
 
 
-def _read_body(op: linalg.GenericOp, inputs: list[Access], out: Access, names: list[str]) -> GenericView:
+def _read_body(
+    op: linalg.GenericOp, inputs: list[Access], out: Access, names: list[str]
+) -> GenericView:
     block = op.body.block
     accumulator = block.args[-1]
     last = block.last_op
@@ -241,7 +262,11 @@ def _read_body(op: linalg.GenericOp, inputs: list[Access], out: Access, names: l
     result = strip_casts(last.operands[0])
     reduces = any(k not in out.indices for k in range(len(names)))
     term, combine = result, None
-    operands = [strip_casts(v) for v in result.owner.operands] if isinstance(result.owner, Operation) else []
+    operands = (
+        [strip_casts(v) for v in result.owner.operands]
+        if isinstance(result.owner, Operation)
+        else []
+    )
     if isinstance(result.owner, Operation) and accumulator in operands:
         combine = result.owner
         a, b = operands[0], operands[-1]
@@ -252,7 +277,9 @@ def _read_body(op: linalg.GenericOp, inputs: list[Access], out: Access, names: l
         else:
             raise NotSparsifiable(problem=f"a reduction with {combine.name} is not an addition")
     elif reduces:
-        raise NotSparsifiable(problem="it has a reduction loop, but its body does not add to the result")
+        raise NotSparsifiable(
+            problem="it has a reduction loop, but its body does not add to the result"
+        )
     reader = _BodyReader(block, inputs)
     node = reader.node(term)
     return GenericView(op, inputs, out, names, node, reduces, combine)
@@ -281,8 +308,14 @@ class _BodyReader:
         if op.parent is not self.block:
             if isinstance(op, arith.ConstantOp):
                 return Node(Structure.CONSTANT, op, (), -1, frozenset(), value.type)
-            raise NotSparsifiable(problem="the body reads a value computed outside; pass it as an operand")
-        if op.regions or len(op.results) != 1 or not op.name.startswith(("arith.", "math.", "complex.")):
+            raise NotSparsifiable(
+                problem="the body reads a value computed outside; pass it as an operand"
+            )
+        if (
+            op.regions
+            or len(op.results) != 1
+            or not op.name.startswith(("arith.", "math.", "complex."))
+        ):
             raise NotSparsifiable(problem=f"the operation {op.name} in its body")
         args = tuple(self.node(v) for v in op.operands)
         indices = frozenset[int]().union(*(a.indices for a in args))

@@ -35,6 +35,8 @@ class State:
     coordinates: tuple[SSAValue | None, ...]
     dynamic: frozenset[int] = frozenset()
     absent: frozenset[int] = frozenset()
+    certain: bool = False
+    """The innermost loop visits just the coordinates where the term is stored."""
 
     def bound(self) -> frozenset[int]:
         return frozenset(k for k, c in enumerate(self.coordinates) if c is not None)
@@ -135,7 +137,9 @@ class TermValues:
         of a dimension may reach beyond it. None if there are none."""
         flag: SSAValue | None = None
         seen: set[Subscript] = set()
-        for value, access in zip([*self.tensors, self.out], [*self.view.inputs, self.view.out], strict=True):
+        for value, access in zip(
+            [*self.tensors, self.out], [*self.view.inputs, self.view.out], strict=True
+        ):
             for dim, subscript in enumerate(access.subscripts):
                 loops = [k for k, _ in subscript]
                 complete = loop in loops and all(state.coordinates[k] is not None for k in loops)
@@ -162,7 +166,9 @@ class TermValues:
                 if k in state.absent:
                     return None
                 value = self.add(iteration.ValueOp(self.tensors[k], state.cursors[k], node.type))
-                present = self.add(iteration.PresentOp(state.cursors[k])) if k in state.dynamic else None
+                present = (
+                    self.add(iteration.PresentOp(state.cursors[k])) if k in state.dynamic else None
+                )
                 return Result(value, present)
             case Structure.CONSTANT:
                 assert node.op is not None
@@ -226,7 +232,9 @@ class TermValues:
                 present = result.present
             values.append(self.guarded(result))
         # -0.0 is not the 0 of what is missing.
-        return Result(self.apply(node.op, values), present, node.op.name not in ("arith.negf", "complex.neg"))
+        return Result(
+            self.apply(node.op, values), present, node.op.name not in ("arith.negf", "complex.neg")
+        )
 
     def quotient(self, node: Node, state: State) -> Result | None:
         """x / y: a missing x over a y that is there is missing; over a missing y it is IEEE's 0 / 0."""
@@ -234,8 +242,10 @@ class TermValues:
         above, below = node.args
         a, b = self.evaluate(above, state), self.evaluate(below, state)
         if merge_lattice.is_stored_everywhere(below, self.dense):
-            return None if a is None or b is None else replace(
-                self.conjunction(node.op, a, b), clean=a.present is None
+            return (
+                None
+                if a is None or b is None
+                else replace(self.conjunction(node.op, a, b), clean=a.present is None)
             )
         value = self.apply(node.op, [
             self.zero(above.type) if a is None else self.guarded(a),

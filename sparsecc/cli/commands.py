@@ -48,18 +48,37 @@ class Command:
 
 
 def _program(parser: Parser) -> None:
-    parser.add_argument("program", metavar="EXPR|FILE.mlir",
-                        help="a tensor expression, or a file of MLIR text")
-    parser.add_argument("operands", nargs="*", metavar="NAME=FILE[:FORMAT]",
-                        help="an operand: a .mtx .tns .npz .npy file, or a number")
+    parser.add_argument(
+        "program", metavar="EXPR|FILE.mlir", help="a tensor expression, or a file of MLIR text"
+    )
+    parser.add_argument(
+        "operands",
+        nargs="*",
+        metavar="NAME=FILE[:FORMAT]",
+        help="an operand: a .mtx .tns .npz .npy file, or a number",
+    )
     parser.add_argument("--target", default="cpu", help="see 'sparsecc targets' (default: cpu)")
-    parser.add_argument("--entry", default="main", metavar="NAME",
-                        help="the function of an .mlir file (default: main)")
+    parser.add_argument(
+        "--entry",
+        default="main",
+        metavar="NAME",
+        help="the function of an .mlir file (default: main)",
+    )
     parser.add_argument("--out-format", metavar="FORMAT", help="the format of the result")
-    parser.add_argument("--format", action="append", default=[], metavar="NAME=FORMAT",
-                        help="the format of an operand")
-    parser.add_argument("--dtype", action="append", default=[], metavar="[NAME=]DTYPE",
-                        help="the type of an operand's values, or of all operands'")
+    parser.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        metavar="NAME=FORMAT",
+        help="the format of an operand",
+    )
+    parser.add_argument(
+        "--dtype",
+        action="append",
+        default=[],
+        metavar="[NAME=]DTYPE",
+        help="the type of an operand's values, or of all operands'",
+    )
 
 
 def _output(parser: Parser) -> None:
@@ -74,35 +93,67 @@ def _run(parser: Parser) -> None:
     _program(parser)
     _output(parser)
     _json(parser)
-    parser.add_argument("--time", type=_count, default=0, metavar="N",
-                        help="run N times more and say how long it takes")
+    parser.add_argument(
+        "--time",
+        type=_count,
+        default=0,
+        metavar="N",
+        help="run N times more and say how long it takes",
+    )
     parser.add_argument("--explain", action="store_true", help="say what was chosen and why")
     parser.add_argument("--print-source", action="store_true", help="show the kernel as C text")
-    parser.add_argument("--extent", action="append", default=[], metavar="INDEX=NUMBER",
-                        help="insist on the extent of an index")
+    parser.add_argument(
+        "--extent",
+        action="append",
+        default=[],
+        metavar="INDEX=NUMBER",
+        help="insist on the extent of an index",
+    )
 
 
 def _compile(parser: Parser) -> None:
     _program(parser)
     _output(parser)
-    parser.add_argument("--shape", action="append", default=[], metavar="NAME=ROWSxCOLUMNS",
-                        help="the extents of an operand; '?' for one that is known at run time")
-    parser.add_argument("--emit", choices=EMIT_CPU + EMIT_GPU, default="c", metavar="STAGE",
-                        help=f"{', '.join(EMIT_CPU)} (default: c); on GPUs {', '.join(EMIT_GPU)}")
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=ROWSxCOLUMNS",
+        help="the extents of an operand; '?' for one that is known at run time",
+    )
+    parser.add_argument(
+        "--emit",
+        choices=EMIT_CPU + EMIT_GPU,
+        default="c",
+        metavar="STAGE",
+        help=f"{', '.join(EMIT_CPU)} (default: c); on GPUs {', '.join(EMIT_GPU)}",
+    )
 
 
 def _explain(parser: Parser) -> None:
     _program(parser)
-    parser.add_argument("--shape", action="append", default=[], metavar="NAME=ROWSxCOLUMNS",
-                        help="the extents of an operand; '?' for one that is known at run time")
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=ROWSxCOLUMNS",
+        help="the extents of an operand; '?' for one that is known at run time",
+    )
 
 
 def _opt(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE.mlir|-", help="MLIR text; - reads stdin")
-    parser.add_argument("-p", "--passes", dest="pipeline", default="", metavar="PIPELINE",
-                        help="passes to run: 'first{option=value},second' (default: none)")
-    parser.add_argument("--print-after-all", action="store_true",
-                        help="print the program after each pass")
+    parser.add_argument(
+        "-p",
+        "--passes",
+        dest="pipeline",
+        default="",
+        metavar="PIPELINE",
+        help="passes to run: 'first{option=value},second' (default: none)",
+    )
+    parser.add_argument(
+        "--print-after-all", action="store_true", help="print the program after each pass"
+    )
     parser.add_argument("--verify-each", action="store_true", help="verify it after each pass")
     _output(parser)
 
@@ -132,23 +183,43 @@ _count.__name__ = "count"  # argparse's message: invalid count value
 COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
-        Command("run", "Compile a program and run it on files.", _run,
-                "sparsecc.cli.programs:run"),
-        Command("compile", "Compile a program and print a stage of it.", _compile,
-                "sparsecc.cli.programs:compile"),
-        Command("explain", "Say which formats and which code a program gets, and why.", _explain,
-                "sparsecc.cli.programs:explain"),
+        Command("run", "Compile a program and run it on files.", _run, "sparsecc.cli.programs:run"),
+        Command(
+            "compile",
+            "Compile a program and print a stage of it.",
+            _compile,
+            "sparsecc.cli.programs:compile",
+        ),
+        Command(
+            "explain",
+            "Say which formats and which code a program gets, and why.",
+            _explain,
+            "sparsecc.cli.programs:explain",
+        ),
         Command("opt", "Run passes on MLIR text.", _opt, "sparsecc.cli.tools:opt"),
-        Command("convert", "Convert a file to another kind of file, or another format.", _convert,
-                "sparsecc.cli.tools:convert"),
-        Command("inspect", "Say what is in a file: pattern, density, bytes in each format.",
-                _inspect, "sparsecc.cli.tools:inspect"),
-        Command("formats", "List the formats and level types.", _json,
-                "sparsecc.cli.tables:formats"),
+        Command(
+            "convert",
+            "Convert a file to another kind of file, or another format.",
+            _convert,
+            "sparsecc.cli.tools:convert",
+        ),
+        Command(
+            "inspect",
+            "Say what is in a file: pattern, density, bytes in each format.",
+            _inspect,
+            "sparsecc.cli.tools:inspect",
+        ),
+        Command(
+            "formats", "List the formats and level types.", _json, "sparsecc.cli.tables:formats"
+        ),
         Command("targets", "List the targets.", _json, "sparsecc.cli.tables:targets"),
         Command("passes", "List the passes.", _json, "sparsecc.cli.tables:passes"),
-        Command("strategies", "List the strategies of format selection.", _json,
-                "sparsecc.cli.tables:strategies"),
+        Command(
+            "strategies",
+            "List the strategies of format selection.",
+            _json,
+            "sparsecc.cli.tables:strategies",
+        ),
     )
 }
 
@@ -156,8 +227,11 @@ COMMANDS: dict[str, Command] = {
 def find_command(name: str) -> Command:
     """The command of a name. Raises UsageError."""
     if name not in COMMANDS:
-        raise UsageError(f"there is no command {name!r}", place="sparsecc",
-                         help=did_you_mean(name, list(COMMANDS)))
+        raise UsageError(
+            f"there is no command {name!r}",
+            place="sparsecc",
+            help=did_you_mean(name, list(COMMANDS)),
+        )
     return COMMANDS[name]
 
 

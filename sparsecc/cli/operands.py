@@ -54,16 +54,19 @@ def pairs(texts: Iterable[str], what: str) -> dict[str, str]:
         if not sign or not value or not NAME.fullmatch(name):
             raise UsageError(f"{text!r} is not {what}", place="sparsecc", help=f"write {what}")
         if name in found:
-            raise UsageError(f"{name!r} is given twice: {found[name]!r} and {value!r}",
-                             place="sparsecc")
+            raise UsageError(
+                f"{name!r} is given twice: {found[name]!r} and {value!r}", place="sparsecc"
+            )
         found[name] = value
     return found
 
 
 def parse_operands(texts: Iterable[str]) -> dict[str, Operand]:
     """The operands of a command line, in its order."""
-    return {name: parse_value(value)
-            for name, value in pairs(texts, "an operand NAME=FILE[:FORMAT]").items()}
+    return {
+        name: parse_value(value)
+        for name, value in pairs(texts, "an operand NAME=FILE[:FORMAT]").items()
+    }
 
 
 def parse_value(text: str) -> Operand:
@@ -119,16 +122,18 @@ def check_dtype(text: str) -> str:
     for name, numpy_name in DTYPES.items():
         if text in (name, numpy_name):
             return name
-    raise UsageError(f"there is no type {text!r}", place="sparsecc",
-                     help=did_you_mean(text, list(DTYPES)))
+    raise UsageError(
+        f"there is no type {text!r}", place="sparsecc", help=did_you_mean(text, list(DTYPES))
+    )
 
 
 def parse_dtypes(texts: Sequence[str]) -> dict[str, str]:
     """``--dtype f32`` and ``--dtype A=f32``: types by operand, ``""`` stands for all others."""
     common = [text for text in texts if "=" not in text]
     if len(common) > 1:
-        raise UsageError(f"--dtype is given twice: {common[0]!r} and {common[1]!r}",
-                         place="sparsecc")
+        raise UsageError(
+            f"--dtype is given twice: {common[0]!r} and {common[1]!r}", place="sparsecc"
+        )
     named = pairs((text for text in texts if "=" in text), "a type NAME=DTYPE")
     found = {name: check_dtype(dtype) for name, dtype in named.items()}
     return found | ({"": check_dtype(common[0])} if common else {})
@@ -140,14 +145,18 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int | None, ...]]:
     for name, text in pairs(texts, "a shape NAME=ROWSxCOLUMNS").items():
         parts = text.split("x")
         if not all(part == "?" or part.isdecimal() for part in parts):
-            raise UsageError(f"{text!r} is not a shape", place="sparsecc",
-                             help="write extents such as 100x20, '?' for an unknown one")
+            raise UsageError(
+                f"{text!r} is not a shape",
+                place="sparsecc",
+                help="write extents such as 100x20, '?' for an unknown one",
+            )
         shapes[name] = tuple(None if part == "?" else int(part) for part in parts)
     return shapes
 
 
-def read_operand(path: Path, format: str | None, dtype: str | None = None,
-                 key: str | None = None) -> SparseTensor:
+def read_operand(
+    path: Path, format: str | None, dtype: str | None = None, key: str | None = None
+) -> SparseTensor:
     """The tensor of a file, in the format and with the type that are asked for."""
     from dataclasses import replace
 
@@ -161,13 +170,17 @@ def read_operand(path: Path, format: str | None, dtype: str | None = None,
     import numpy as np
 
     if not np.can_cast(tensor.dtype, DTYPES[dtype], casting="same_kind"):
-        raise UsageError(f"{path} holds {tensor.dtype}, which does not become {DTYPES[dtype]}",
-                         place="sparsecc", help="leave --dtype out, or convert the file")
+        raise UsageError(
+            f"{path} holds {tensor.dtype}, which does not become {DTYPES[dtype]}",
+            place="sparsecc",
+            help="leave --dtype out, or convert the file",
+        )
     return replace(tensor, values=tensor.values.astype(DTYPES[dtype]))
 
 
-def load(operands: dict[str, Operand], formats: dict[str, str],
-         dtypes: dict[str, str]) -> dict[str, Any]:
+def load(
+    operands: dict[str, Operand], formats: dict[str, str], dtypes: dict[str, str]
+) -> dict[str, Any]:
     """The operands themselves: tensors of files, and numbers.
 
     Every file that is not there is named before any is read."""

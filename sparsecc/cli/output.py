@@ -92,8 +92,9 @@ def result_text(name: str, result: SparseTensor) -> str:
         if array.size > SHOWN_CELLS:
             note(f"{name} has {array.size} elements; -o FILE or --json gives all of them")
         # Continuation lines align under the first element.
-        text = np.array2string(array, separator=", ", threshold=SHOWN_CELLS,
-                               prefix=f"{name} = ", max_line_width=100)
+        text = np.array2string(
+            array, separator=", ", threshold=SHOWN_CELLS, prefix=f"{name} = ", max_line_width=100
+        )
         return f"{name} = {text}"
     coords, values = result.to_coords()
     lines = [f"{name}: {description(result)}, {len(values)} entries"]
@@ -118,8 +119,12 @@ def result_json(name: str, result: SparseTensor) -> dict[str, Any]:
     """The result whole: nested lists if dense, else coordinates and values."""
     from sparsecc.formats import known_name
 
-    facts: dict[str, Any] = {"name": name, "shape": list(result.shape),
-                             "dtype": str(result.dtype), "format": known_name(result.format)}
+    facts: dict[str, Any] = {
+        "name": name,
+        "shape": list(result.shape),
+        "dtype": str(result.dtype),
+        "format": known_name(result.format),
+    }
     if result.format.is_dense:
         return facts | {"values": result.to_numpy().tolist()}
     coords, values = result.to_coords()

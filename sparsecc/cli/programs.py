@@ -51,8 +51,11 @@ def _give(result: Any, options: Namespace, facts: dict[str, Any]) -> None:
     tensors = {name: asarray(value) for name, value in zip(names, results, strict=True)}
     if options.output is not None:
         if len(tensors) != 1:
-            raise UsageError(f"the program has {len(tensors)} results, -o writes one",
-                             place="sparsecc", help="leave -o out, or use --json")
+            raise UsageError(
+                f"the program has {len(tensors)} results, -o writes one",
+                place="sparsecc",
+                help="leave -o out, or use --json",
+            )
         tensors[name].save(options.output)
         if options.json:
             show_json({"results": [{"name": name, "file": options.output}]} | facts)
@@ -66,8 +69,11 @@ def _give(result: Any, options: Namespace, facts: dict[str, Any]) -> None:
 def compile(options: Namespace) -> None:
     """``sparsecc compile``: one stage of a kernel as text."""
     if options.emit in EMIT_GPU:
-        raise UnsupportedError(f"--emit {options.emit} is for GPU targets, which this version does "
-                               "not compile for yet", place="sparsecc")
+        raise UnsupportedError(
+            f"--emit {options.emit} is for GPU targets, which this version does "
+            "not compile for yet",
+            place="sparsecc",
+        )
     kernel, _ = _kernel(options)
     if options.emit in ("llvm", "asm"):
         text = kernel.asm(options.emit)
@@ -100,16 +106,22 @@ def _kernel(options: Namespace) -> tuple[Kernel, dict[str, Any]]:
     if program == "-" or program.endswith(".mlir"):
         return _mlir_kernel(options), load(named, formats, dtypes)
     if "=" not in program:
-        raise UsageError(f"{program!r} is neither an expression nor the name of an .mlir file",
-                         place="sparsecc", help="write an assignment: 'y[i] = A[i,j] * x[j]'")
+        raise UsageError(
+            f"{program!r} is neither an expression nor the name of an .mlir file",
+            place="sparsecc",
+            help="write an assignment: 'y[i] = A[i,j] * x[j]'",
+        )
     operands = load(named, formats, dtypes)
     given = dict(operands)
     if options.command == "run":
         for option, names in (("--format", formats), ("--dtype", dtypes)):
             for name in names:
                 if name and name not in operands:
-                    raise UsageError(f"{option} names {name!r}, which is no operand here",
-                                     place="sparsecc", help=did_you_mean(name, list(operands)))
+                    raise UsageError(
+                        f"{option} names {name!r}, which is no operand here",
+                        place="sparsecc",
+                        help=did_you_mean(name, list(operands)),
+                    )
         _check_extents(program, operands, options.extent)
     else:
         given |= _specs(program, formats, dtypes, parse_shapes(options.shape), set(operands))
@@ -121,22 +133,38 @@ def _expression_kernel(options: Namespace, given: dict[str, Any]) -> Kernel:
 
     from sparsecc import api
 
-    taken = [name for name, parameter in signature(api.compile).parameters.items()
-             if parameter.kind is not parameter.VAR_KEYWORD and name in given]
+    taken = [
+        name
+        for name, parameter in signature(api.compile).parameters.items()
+        if parameter.kind is not parameter.VAR_KEYWORD and name in given
+    ]
     if taken:
-        raise UsageError(f"an operand can't be called {taken[0]!r}", place="sparsecc",
-                         help="rename it: the name is an option's")
+        raise UsageError(
+            f"an operand can't be called {taken[0]!r}",
+            place="sparsecc",
+            help="rename it: the name is an option's",
+        )
     return api.compile(options.program, out=options.out_format, target=options.target, **given)
 
 
 def _mlir_kernel(options: Namespace) -> Kernel:
     from sparsecc import api
 
-    ignored = [flag for flag, value in (("--format", options.format), ("--dtype", options.dtype),
-                                        ("--out-format", options.out_format)) if value]
+    ignored = [
+        flag
+        for flag, value in (
+            ("--format", options.format),
+            ("--dtype", options.dtype),
+            ("--out-format", options.out_format),
+        )
+        if value
+    ]
     if ignored:
-        raise UsageError(f"{ignored[0]} does not go with an .mlir file", place="sparsecc",
-                         help="its types say the formats")
+        raise UsageError(
+            f"{ignored[0]} does not go with an .mlir file",
+            place="sparsecc",
+            help="its types say the formats",
+        )
     source = options.program
     if source == "-":
         source = sys.stdin.read()
@@ -146,8 +174,11 @@ def _mlir_kernel(options: Namespace) -> Kernel:
 
 
 def _specs(
-    program: str, formats: dict[str, str], dtypes: dict[str, str],
-    shapes: dict[str, tuple[int | None, ...]], known: set[str],
+    program: str,
+    formats: dict[str, str],
+    dtypes: dict[str, str],
+    shapes: dict[str, tuple[int | None, ...]],
+    known: set[str],
 ) -> dict[str, Any]:
     """What --format, --dtype and --shape say of the operands that no file is given for."""
     from sparsecc import api
@@ -156,16 +187,20 @@ def _specs(
     for option, names in (("--format", formats), ("--dtype", dtypes), ("--shape", shapes)):
         for name in names:
             if name and name not in ranks:
-                raise UsageError(f"{option} names {name!r}, which the expression does not read",
-                                 place="sparsecc", help=f"it reads {', '.join(sorted(ranks))}")
+                raise UsageError(
+                    f"{option} names {name!r}, which the expression does not read",
+                    place="sparsecc",
+                    help=f"it reads {', '.join(sorted(ranks))}",
+                )
     specs: dict[str, Any] = {}
     for name, rank in ranks.items():
         if name in known:
             continue
         shape = shapes.get(name, (None,) * rank)
         if len(shape) != rank:
-            raise UsageError(f"--shape gives {name!r} {len(shape)} extents, but it has {rank}",
-                             place="sparsecc")
+            raise UsageError(
+                f"--shape gives {name!r} {len(shape)} extents, but it has {rank}", place="sparsecc"
+            )
         format = str(check_format(formats[name], rank)) if name in formats else "dense"
         specs[name] = api.Spec(shape, dtypes.get(name, dtypes.get("", "f64")), format)
     return specs
@@ -202,8 +237,11 @@ def _check_extents(program: str, operands: dict[str, Any], texts: list[str]) -> 
                 continue
             for index, found in zip(map(str, node.indices), shape, strict=True):
                 if extents.get(index, str(found)) != str(found):
-                    raise UsageError(f"index {index!r} is {found} in {node.name}, but the command "
-                                     f"line says {extents[index]}", place="sparsecc")
+                    raise UsageError(
+                        f"index {index!r} is {found} in {node.name}, but the command "
+                        f"line says {extents[index]}",
+                        place="sparsecc",
+                    )
 
 
 # -- results -----------------------------------------------------------------------------------
@@ -231,4 +269,3 @@ def _time(kernel: Kernel, operands: dict[str, Any], count: int) -> None:
     stages = ", ".join(f"{stage} {ms:.2f}" for stage, ms in kernel.times.items())
     note(f"compile: {sum(kernel.times.values()):.2f} ms ({stages})")
     note(f"run: {median(samples):.3f} ms median of {count}, {min(samples):.3f} at best")
-

@@ -17,11 +17,19 @@ def formats(options: Namespace) -> None:
     from sparsecc.formats.names import NAMES
 
     spelled = [name + ARGUMENTS.get(name, "") for name in NAMES]
-    rows = [(text, NAMES[name][2], str(parse_format(text)))
-            for name, text in zip(NAMES, spelled, strict=True)]
+    rows = [
+        (text, NAMES[name][2], str(parse_format(text)))
+        for name, text in zip(NAMES, spelled, strict=True)
+    ]
     if options.json:
-        show_json({"formats": [{"name": name, "what": what, "map": levels}
-                               for name, what, levels in rows], "levels": level_names()})
+        show_json(
+            {
+                "formats": [
+                    {"name": name, "what": what, "map": levels} for name, what, levels in rows
+                ],
+                "levels": level_names(),
+            }
+        )
         return
     table(("format", "what it is", "levels"), rows)
     print()
@@ -33,21 +41,35 @@ def targets(options: Namespace) -> None:
     from sparsecc.targets import TARGETS
 
     if options.json:
-        show_json({
-            name: {"title": target.title, "backend": target.backend,
-                   "generates": target.generates,
-                   "abilities": sorted(ability.name for ability in target.abilities),
-                   "dtypes": sorted(target.dtypes),
-                   "rates": {key: {"value": rate.value, "unit": rate.unit, "origin": rate.origin}
-                             for key, rate in target.rates}}
-            for name, target in TARGETS.items()
-        })
+        show_json(
+            {
+                name: {
+                    "title": target.title,
+                    "backend": target.backend,
+                    "generates": target.generates,
+                    "abilities": sorted(ability.name for ability in target.abilities),
+                    "dtypes": sorted(target.dtypes),
+                    "rates": {
+                        key: {"value": rate.value, "unit": rate.unit, "origin": rate.origin}
+                        for key, rate in target.rates
+                    },
+                }
+                for name, target in TARGETS.items()
+            }
+        )
         return
-    table(("target", "what it is", "code", "abilities"), [
-        (name, target.title, "yes" if target.generates else "not yet",
-         ", ".join(sorted(ability.name for ability in target.abilities)))
-        for name, target in TARGETS.items()
-    ])
+    table(
+        ("target", "what it is", "code", "abilities"),
+        [
+            (
+                name,
+                target.title,
+                "yes" if target.generates else "not yet",
+                ", ".join(sorted(ability.name for ability in target.abilities)),
+            )
+            for name, target in TARGETS.items()
+        ],
+    )
 
 
 def passes(options: Namespace) -> None:

@@ -39,8 +39,9 @@ def translate(arguments: Sequence[str]) -> tuple[str, list[str]]:
         ours += ["--out-format", format] if name == result else ["--format", f"{name}={format}"]
     for name, dtype in named["t"].items():
         if _known(name, ranks, "-t") == result:
-            raise _mistake("the type of the result follows from its operands; leave "
-                           f"-t={name}:{dtype} out")
+            raise _mistake(
+                f"the type of the result follows from its operands; leave -t={name}:{dtype} out"
+            )
         ours += ["--dtype", f"{name}={check_dtype(TYPES.get(dtype, dtype))}"]
     extents = _extents(named["d"], accesses)
     for name, path in named["o"].items():
@@ -85,8 +86,11 @@ def _split(arguments: Sequence[str]) -> tuple[str, dict[str, dict[str, str]], di
             plain[flag] = value
         else:
             known = [f"-{name}" for name in sorted(NAMED | PRINTING | SILENT | {"time"})]
-            raise UsageError(f"TACO's flag -{flag} is not known here", place="sparsecc",
-                             help=did_you_mean(f"-{flag}", known))
+            raise UsageError(
+                f"TACO's flag -{flag} is not known here",
+                place="sparsecc",
+                help=did_you_mean(f"-{flag}", known),
+            )
     if len(programs) != 1:
         raise _mistake(f"TACO's flags go with one expression, not {len(programs)}")
     return programs[0], named, plain
@@ -122,8 +126,11 @@ def _extents(given: dict[str, str], accesses: dict[str, tuple[str, ...]]) -> dic
             sizes = {name: int(text)}
         else:
             known = sorted(indices | accesses.keys())
-            raise UsageError(f"-d={name}:{text} fits no index and no tensor", place="sparsecc",
-                             help=did_you_mean(name, known))
+            raise UsageError(
+                f"-d={name}:{text} fits no index and no tensor",
+                place="sparsecc",
+                help=did_you_mean(name, known),
+            )
         for index, size in sizes.items():
             if extents.setdefault(index, size) != size:
                 raise _mistake(f"-d gives {index!r} two extents: {extents[index]} and {size}")
@@ -132,8 +139,11 @@ def _extents(given: dict[str, str], accesses: dict[str, tuple[str, ...]]) -> dic
 
 def _known(name: str, ranks: dict[str, int], flag: str) -> str:
     if name not in ranks:
-        raise UsageError(f"{flag} names {name!r}, which is not in the expression",
-                         place="sparsecc", help=did_you_mean(name, list(ranks)))
+        raise UsageError(
+            f"{flag} names {name!r}, which is not in the expression",
+            place="sparsecc",
+            help=did_you_mean(name, list(ranks)),
+        )
     return name
 
 

@@ -19,9 +19,13 @@ def opt(options: Namespace) -> None:
         text, name = sys.stdin.read(), "<stdin>"
     else:
         text, name = read_text(options.file), options.file
-    shown = pipeline.run_text(text, name, options.pipeline,
-                              print_after_all=options.print_after_all,
-                              verify_each=options.verify_each)
+    shown = pipeline.run_text(
+        text,
+        name,
+        options.pipeline,
+        print_after_all=options.print_after_all,
+        verify_each=options.verify_each,
+    )
     show_text(shown, options.output)
 
 

@@ -39,7 +39,7 @@ class LevelArrays:
     positions: AnyInts | None = None
     coordinates: AnyInts | None = None
 
-    def __iter__(self):  # noqa: ANN204 - (role, array) pairs of what is there
+    def __iter__(self):
         if self.positions is not None:
             yield "positions", self.positions
         if self.coordinates is not None:

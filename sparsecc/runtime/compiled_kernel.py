@@ -190,7 +190,9 @@ class Kernel:
             if tensor.rank:
                 found = NAMES.get(tensor.dtype, str(tensor.dtype))
                 raise WrongDtype(name=operand.name, found=found, wanted=operand.dtype)
-            tensor = asarray(np.asarray(tensor.values[0]).astype(NUMPY[operand.dtype], casting="same_kind"))
+            tensor = asarray(
+                np.asarray(tensor.values[0]).astype(NUMPY[operand.dtype], casting="same_kind")
+            )
         for dim, (extent, known) in enumerate(zip(tensor.shape, operand.shape, strict=True)):
             if known is not None and known != extent:
                 raise WrongExtent(name=operand.name, dim=dim, found=extent, wanted=known)
@@ -207,7 +209,9 @@ class Kernel:
     def check_output(self, out: Any, tensors: list[SparseTensor]) -> None:
         last = self.last
         if not isinstance(last, Launch) or last.assembly != "dense" or last.init is not None:
-            raise BadOutput(problem="the result is not dense", dtype="", shape="", help="leave out= away")
+            raise BadOutput(
+                problem="the result is not dense", dtype="", shape="", help="leave out= away"
+            )
         if not self.out_row_major:
             raise BadOutput(
                 problem="the result is not row-major", dtype="", shape="", help="leave out= away"
@@ -215,16 +219,17 @@ class Kernel:
         shape = tuple(
             None if at is None else tensors[at[0]].shape[at[1]] for at in self.out_extents
         )
+        array: npt.NDArray[Any] | None = out if isinstance(out, np.ndarray) else None
         problem = ""
-        if not isinstance(out, np.ndarray) or out.dtype != self.out_dtype:
+        if array is None or array.dtype != self.out_dtype:
             problem = f"it is no array of {last.dtype}"
-        elif out.ndim != len(shape) or any(
-            wanted not in (None, found) for wanted, found in zip(shape, out.shape, strict=True)
+        elif array.ndim != len(shape) or any(
+            wanted not in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
         ):
-            problem = f"its shape is {out.shape}"
-        elif not out.flags.c_contiguous or not out.flags.writeable:
+            problem = f"its shape is {array.shape}"
+        elif not array.flags.c_contiguous or not array.flags.writeable:
             problem = "it is not contiguous and writable"
-        elif any(np.may_share_memory(out, t.values) for t in tensors):
+        elif any(np.may_share_memory(array, t.values) for t in tensors):
             problem = "it shares memory with an operand"
         if problem:
             raise BadOutput(problem=problem, dtype=last.dtype, shape=shape)
@@ -233,19 +238,27 @@ class Kernel:
         if not tensor.format.is_dense:
             # Default widths are what the kernel was made with, not a wish of whoever asked.
             bare = tensor.format.with_widths(0, 0)
-            return replace(tensor, format=bare) if tensor.format == bare.with_default_widths(32) else tensor
+            return (
+                replace(tensor, format=bare)
+                if tensor.format == bare.with_default_widths(32)
+                else tensor
+            )
         if tensor.rank == 0:
             return tensor.values[0] if out is None else out
         if out is not None:
             return out
-        return tensor.values.reshape(tensor.shape) if tensor.format.is_row_major else tensor.to_numpy()
+        return (
+            tensor.values.reshape(tensor.shape) if tensor.format.is_row_major else tensor.to_numpy()
+        )
 
     # -- asking --------------------------------------------------------------------------------
 
     @cached_property
     def formats(self) -> dict[str, str]:
         """The format of each operand and result, by name."""
-        found = {o.name: known_name(f) for o, f in zip(self.plan.operands, self.wanted, strict=True)}
+        found = {
+            o.name: known_name(f) for o, f in zip(self.plan.operands, self.wanted, strict=True)
+        }
         for name, number in zip(self.plan.names, self.plan.results, strict=True):
             step = next((s for s in self.plan.steps if s.dest == number), None)
             if step is not None:
@@ -278,7 +291,9 @@ class Kernel:
             name = names.setdefault(step.dest, f"t{step.dest}")
             if isinstance(step, Convert):
                 target = known_name(parse_format(step.format))
-                lines.append(f"  {name} = {names[step.source]} converted to {target}: {step.reason}")
+                lines.append(
+                    f"  {name} = {names[step.source]} converted to {target}: {step.reason}"
+                )
             elif isinstance(step, Reinterpret):
                 what = "seen by its levels" if step.shape is None else "seen as its blocks again"
                 lines.append(f"  {name} = {names[step.source]} {what} (no copy)")

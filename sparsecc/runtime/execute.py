@@ -65,7 +65,9 @@ class Executor:
             for s in plan.steps
         ]
 
-    def __call__(self, operands: Sequence[SparseTensor], out: Array | None = None) -> list[SparseTensor]:
+    def __call__(
+        self, operands: Sequence[SparseTensor], out: Array | None = None
+    ) -> list[SparseTensor]:
         tensors: list[SparseTensor] = list(operands)
         last = self.plan.results[-1]
         for step in self.steps:
@@ -91,7 +93,11 @@ class _Reinterpreter:
     def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
         source = tensors[self.step.source]
         extents = self.step.shape
-        shape = source.level_sizes if extents is None else tuple(tensors[n].shape[d] for n, d in extents)
+        shape = (
+            source.level_sizes
+            if extents is None
+            else tuple(tensors[n].shape[d] for n, d in extents)
+        )
         return replace(source, shape=shape, format=self.format)
 
 
@@ -130,7 +136,9 @@ class _Launcher:
             first = tensors[number].shape[dim]
             for number, dim in dims[1:]:
                 if (second := tensors[number].shape[dim]) != first:
-                    raise ExtentsDiffer(index=name, first=first, second=second, place=self.step.source)
+                    raise ExtentsDiffer(
+                        index=name, first=first, second=second, place=self.step.source
+                    )
             found.append(first)
         return found
 
@@ -143,9 +151,13 @@ class _Launcher:
 
     # -- results -------------------------------------------------------------------------------
 
-    def dense(self, call: _Call, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
+    def dense(
+        self, call: _Call, tensors: Sequence[SparseTensor], out: Array | None
+    ) -> SparseTensor:
         size = limits.volume(self.format.level_sizes(call.shape))
-        limits.refuse_beyond(size, self.dtype.itemsize, limits.MAX_DENSE_BYTES, "result", call.shape)
+        limits.refuse_beyond(
+            size, self.dtype.itemsize, limits.MAX_DENSE_BYTES, "result", call.shape
+        )
         if self.step.init is not None:
             call.values = np.array(tensors[self.step.init].values, dtype=self.dtype, copy=True)
         elif out is not None:
@@ -153,7 +165,9 @@ class _Launcher:
             if not self.step.covers:
                 call.values.fill(0)
         else:
-            call.values = np.empty(size, self.dtype) if self.step.covers else np.zeros(size, self.dtype)
+            call.values = (
+                np.empty(size, self.dtype) if self.step.covers else np.zeros(size, self.dtype)
+            )
         self.run(call)
         return SparseTensor(call.shape, self.format, self.no_arrays, call.values)
 
@@ -204,7 +218,9 @@ class _Launcher:
 
     def check_count(self, used: int, room: int) -> None:
         if used > room:
-            raise InternalError(f"kernel {self.step.kernel} stored {used} entries in room for {room}")
+            raise InternalError(
+                f"kernel {self.step.kernel} stored {used} entries in room for {room}"
+            )
 
     def appended(
         self, call: _Call, counts: Sequence[int], sparse: Sequence[int], sizes: Sequence[int]
@@ -215,7 +231,9 @@ class _Launcher:
             raise ResultTooLarge(count=max(counts), width=fmt.pos_width, format=self.format_name())
         for level in sparse:
             if sizes[level] - 1 > np.iinfo(crd_type).max:
-                raise ResultTooLarge(count=sizes[level], width=fmt.crd_width, format=self.format_name())
+                raise ResultTooLarge(
+                    count=sizes[level], width=fmt.crd_width, format=self.format_name()
+                )
         parents = limits.volume(sizes[: sparse[0]])
         prefix = parents
         for n, level in enumerate(sparse):
@@ -223,7 +241,9 @@ class _Launcher:
             call.coordinates[level] = np.empty(counts[n], crd_type)
             parents = counts[n]
         block = limits.volume(sizes[sparse[-1] + 1 :])
-        limits.refuse_beyond(counts[-1] * block, self.dtype.itemsize, limits.MAX_DENSE_BYTES, "result", call.shape)
+        limits.refuse_beyond(
+            counts[-1] * block, self.dtype.itemsize, limits.MAX_DENSE_BYTES, "result", call.shape
+        )
         make = np.empty if sparse[-1] == fmt.num_levels - 1 else np.zeros
         call.values = make(counts[-1] * block, self.dtype)
         self.run(call)
@@ -298,4 +318,3 @@ def _reader(role: str) -> Callable[[_Call], int]:
         "coordinates": coordinates,
         "dim": lambda call: call.inputs[k].shape[number],
     }[what]
-

@@ -70,7 +70,12 @@ class SparseTensor:
             object.__setattr__(self, "values", np.ascontiguousarray(self.values))
         if any(not array.flags.c_contiguous for level in self.levels for _, array in level):
             levels = tuple(
-                LevelArrays(*(None if a is None else np.ascontiguousarray(a) for a in (lvl.positions, lvl.coordinates)))
+                LevelArrays(
+                    *(
+                        None if a is None else np.ascontiguousarray(a)
+                        for a in (lvl.positions, lvl.coordinates)
+                    )
+                )
                 for lvl in self.levels
             )
             object.__setattr__(self, "levels", levels)

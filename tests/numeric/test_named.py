@@ -244,3 +244,12 @@ def test_blocks_with_extents_that_differ_are_refused() -> None:
     for n in (4, 6, 7):
         with pytest.raises(ExtentsDiffer):
             kernel(A=a, x=np.ones(n))
+
+
+def test_blocks_beyond_the_end_do_not_count() -> None:
+    """An index that only a block operand has, in a term that is not 0 where nothing is stored."""
+    rows = np.arange(1.0, 50).reshape(7, 7)
+    b = sc.asarray(rows).to("BSR(2,2)")
+    a, wanted = np.arange(7.0), (np.arange(7.0)[:, None] - rows).sum()
+    assert sc.evaluate("s = A[i] - B[i,l] * 1", A=a, B=b) == (a.sum() - rows.sum())
+    assert sc.evaluate("s = (A[i] - B[i,l]) * c", A=a, B=b, c=1.0) == wanted

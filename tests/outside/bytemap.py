@@ -40,9 +40,7 @@ class Bytemap(Level):
         coordinates = np.tile(np.arange(size, dtype=np.int64), parent_count)
         return Unpacked(parents, coordinates, arrays.coordinates != 0)
 
-    def problems(
-        self, arrays: LevelArrays, parent_count: int, size: int
-    ) -> tuple[list[str], int]:
+    def problems(self, arrays: LevelArrays, parent_count: int, size: int) -> tuple[list[str], int]:
         taken = arrays.coordinates
         assert taken is not None
         if len(taken) != parent_count * size:

@@ -1,6 +1,6 @@
 """outside-mark: a pass of somebody else's package, which writes a word on every function.
 
-    func.func @f()   -->   func.func @f() attributes {outside.mark = "seen"}
+func.func @f()   -->   func.func @f() attributes {outside.mark = "seen"}
 """
 
 from __future__ import annotations

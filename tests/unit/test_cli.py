@@ -114,21 +114,24 @@ def test_version(capsys: Capture) -> None:
     assert capsys.readouterr().out.startswith("sparsecc ")
 
 
-@pytest.mark.parametrize(("arguments", "text"), [
-    (["rnu"], "did you mean 'run'?"),
-    (["run"], "required: EXPR|FILE.mlir"),
-    (["run", "y[i] = x[i]", "--frobnicate"], "--frobnicate"),
-    (["run", "y[i] = x[i]", "x"], "'x' is not an operand"),
-    (["run", "y[i] = x[i]", "x=1", "x=2"], "'x' is given twice"),
-    (["run", "y[i] = x[i]", "--time", "-1"], "invalid count"),
-    (["run", "y[i] = x[i]", "--out-format", "CRS"], "did you mean 'CSR'?"),
-    (["run", "y", "x=1"], "neither an expression"),
-    (["compile", "y[i] = x[i]", "--emit", "sonnet"], "invalid choice: 'sonnet'"),
-    (["compile", "y[i] = x[i]", "--format", "x"], "'x' is not a format"),
-    (["compile", "y[i] = x[i]", "--dtype", "f33"], "there is no type 'f33'"),
-    (["convert", "a.mtx"], "required: OUT"),
-    (["convert", "a.mtx", "b.mtx", "--format", "XYZ"], "no format 'XYZ'"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["rnu"], "did you mean 'run'?"),
+        (["run"], "required: EXPR|FILE.mlir"),
+        (["run", "y[i] = x[i]", "--frobnicate"], "--frobnicate"),
+        (["run", "y[i] = x[i]", "x"], "'x' is not an operand"),
+        (["run", "y[i] = x[i]", "x=1", "x=2"], "'x' is given twice"),
+        (["run", "y[i] = x[i]", "--time", "-1"], "invalid count"),
+        (["run", "y[i] = x[i]", "--out-format", "CRS"], "did you mean 'CSR'?"),
+        (["run", "y", "x=1"], "neither an expression"),
+        (["compile", "y[i] = x[i]", "--emit", "sonnet"], "invalid choice: 'sonnet'"),
+        (["compile", "y[i] = x[i]", "--format", "x"], "'x' is not a format"),
+        (["compile", "y[i] = x[i]", "--dtype", "f33"], "there is no type 'f33'"),
+        (["convert", "a.mtx"], "required: OUT"),
+        (["convert", "a.mtx", "b.mtx", "--format", "XYZ"], "no format 'XYZ'"),
+    ],
+)
 def test_wrong_usage_exits_2(arguments: list[str], text: str, capsys: Capture) -> None:
     status, err = fails(arguments, capsys)
     assert status == 2
@@ -162,19 +165,31 @@ def fault(monkeypatch: pytest.MonkeyPatch) -> Fault:
     return Fault(monkeypatch)
 
 
-@pytest.mark.parametrize(("error", "status", "text"), [
-    (FileError("bad header", place="A.mtx:1", help="see the format"), 1,
-     "A.mtx:1: error: bad header\nhelp: see the format\n"),
-    (UsageError("no"), 2, "error: no\n"),
-    (FileNotFoundError(2, "No such file or directory", "x.npy"), 1,
-     "x.npy: error: no such file or directory\n"),
-    (PermissionError(13, "Permission denied", "x.npy"), 1, "x.npy: error: permission denied\n"),
-    (IsADirectoryError(21, "Is a directory", "d"), 1, "d: error: is a directory\n"),
-    (OSError(28, "No space left on device"), 1, "error: no space left on device\n"),
-    (MemoryError("Unable to allocate 8 TiB"), 1,
-     "error: out of memory: Unable to allocate 8 TiB\n"),
-    (KeyboardInterrupt(), 130, "interrupted\n"),
-])
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (
+            FileError("bad header", place="A.mtx:1", help="see the format"),
+            1,
+            "A.mtx:1: error: bad header\nhelp: see the format\n",
+        ),
+        (UsageError("no"), 2, "error: no\n"),
+        (
+            FileNotFoundError(2, "No such file or directory", "x.npy"),
+            1,
+            "x.npy: error: no such file or directory\n",
+        ),
+        (PermissionError(13, "Permission denied", "x.npy"), 1, "x.npy: error: permission denied\n"),
+        (IsADirectoryError(21, "Is a directory", "d"), 1, "d: error: is a directory\n"),
+        (OSError(28, "No space left on device"), 1, "error: no space left on device\n"),
+        (
+            MemoryError("Unable to allocate 8 TiB"),
+            1,
+            "error: out of memory: Unable to allocate 8 TiB\n",
+        ),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+    ],
+)
 def test_errors_are_one_message(
     error: BaseException, status: int, text: str, fault: Fault, capsys: Capture
 ) -> None:
@@ -211,8 +226,13 @@ def test_debug_shows_the_traceback(fault: Fault, capsys: Capture) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
 def test_a_full_disk_is_one_line() -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "sparsecc", "formats"], cwd=ROOT,
-                              stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "sparsecc", "formats"],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     assert done.returncode == 1
     assert done.stderr == "error: no space left on device\n"
 
@@ -222,15 +242,18 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w") as pipe:
-        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=pipe,
-                              stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, stdout=pipe, stderr=subprocess.PIPE, text=True
+        )
     assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_help_imports_nothing_heavy() -> None:
     heavy = ["numpy", "xdsl", "llvmlite", "scipy", "lark", "networkx", "rich"]
-    code = ("import sys; from sparsecc.cli import main; main(['run', '--help']); "
-            f"print([m for m in {heavy} if m in sys.modules])")
+    code = (
+        "import sys; from sparsecc.cli import main; main(['run', '--help']); "
+        f"print([m for m in {heavy} if m in sys.modules])"
+    )
     done = shell(code=code)
     assert (done.stdout.splitlines()[-1], done.stderr) == ("[]", "")
 

@@ -93,8 +93,9 @@ def test_scalars_and_json(folder: Path, capsys: Capture) -> None:
 def test_dtype(folder: Path, capsys: Capture) -> None:
     output(capsys, "run", SPMV, "A=A.mtx", "x=x.npy", "--dtype", "f32", "-o", "y.npy")
     assert np.load("y.npy").dtype == np.float32
-    assert "does not become" in error(capsys, "run", SPMV, "A=A.mtx", "x=x.npy", "--dtype", "x=i32",
-                                      status=2)
+    assert "does not become" in error(
+        capsys, "run", SPMV, "A=A.mtx", "x=x.npy", "--dtype", "x=i32", status=2
+    )
 
 
 def test_explain_time_and_source_go_to_stderr(folder: Path, capsys: Capture) -> None:
@@ -115,17 +116,20 @@ def test_large_results_are_cut_with_a_note(folder: Path, capsys: Capture) -> Non
     assert "5000 elements" in err
 
 
-@pytest.mark.parametrize(("arguments", "text"), [
-    ([SPMV, "A=A.mtx", "x=y.npy"], "y.npy: error: there is no such file"),
-    ([SPMV, "A=A.mtx", "x=x.npy", "-o", "no/y.npy"], "no: error: there is no such folder"),
-    ([SPMV, "A=A.mtx", "x=x.npy", "--target", "sm_90"], "sm_90"),
-    ([SPMV, "A=A.mtx", "x=x.npy", "--target", "gpu"], "no target 'gpu'"),
-    ([SPMV, "A=A.mtx"], "x"),
-    (["y[i] = A[i,j] * x[j", "A=A.mtx", "x=x.npy"], "^"),
-    (["y[i] = A[i,j,k] * x[j]", "A=A.mtx", "x=x.npy"], "A"),
-    (["y[i] = A[i,j] * W[j,k]", "A=A.mtx", "W=W.npy"], "'j'"),
-    (["spmv.mlir", "A=A.mtx"], "spmv.mlir: error: there is no such file"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([SPMV, "A=A.mtx", "x=y.npy"], "y.npy: error: there is no such file"),
+        ([SPMV, "A=A.mtx", "x=x.npy", "-o", "no/y.npy"], "no: error: there is no such folder"),
+        ([SPMV, "A=A.mtx", "x=x.npy", "--target", "sm_90"], "sm_90"),
+        ([SPMV, "A=A.mtx", "x=x.npy", "--target", "gpu"], "no target 'gpu'"),
+        ([SPMV, "A=A.mtx"], "x"),
+        (["y[i] = A[i,j] * x[j", "A=A.mtx", "x=x.npy"], "^"),
+        (["y[i] = A[i,j,k] * x[j]", "A=A.mtx", "x=x.npy"], "A"),
+        (["y[i] = A[i,j] * W[j,k]", "A=A.mtx", "W=W.npy"], "'j'"),
+        (["spmv.mlir", "A=A.mtx"], "spmv.mlir: error: there is no such file"),
+    ],
+)
 def test_what_fails_leaves_no_file(
     arguments: list[str], text: str, folder: Path, capsys: Capture
 ) -> None:
@@ -152,11 +156,14 @@ def test_every_stage(stage: str, folder: Path, capsys: Capture) -> None:
     assert Path("stage.txt").read_text() == text
 
 
-@pytest.mark.parametrize(("arguments", "text"), [
-    (["--format", "D=CSR"], "'D', which the expression does not read"),
-    (["--format", "A=SV"], "rank 1, not 2"),
-    (["--shape", "A=3"], "1 extents, but it has 2"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--format", "D=CSR"], "'D', which the expression does not read"),
+        (["--format", "A=SV"], "rank 1, not 2"),
+        (["--shape", "A=3"], "1 extents, but it has 2"),
+    ],
+)
 def test_options_that_do_not_fit(arguments: list[str], text: str, capsys: Capture) -> None:
     assert text in error(capsys, "compile", SPMV, *arguments, status=2)
 
@@ -191,7 +198,8 @@ def test_an_mlir_file_runs(folder: Path, capsys: Capture) -> None:
     output(capsys, "run", "spmv.mlir", "--entry", "spmv", "A=A.mtx", "x=x.npy", "-o", "y.npy")
     assert np.array_equal(np.load("y.npy"), MATRIX @ VECTOR)
     assert "--format does not go with" in error(
-        capsys, "run", "spmv.mlir", "--format", "A=CSR", "A=A.mtx", status=2)
+        capsys, "run", "spmv.mlir", "--format", "A=CSR", "A=A.mtx", status=2
+    )
 
 
 def test_opt_is_a_fixpoint(folder: Path, capsys: Capture) -> None:
@@ -248,8 +256,23 @@ TACO = "y(i) = A(i,j) * x(j)"
 
 
 def test_taco_flags_run(folder: Path, capsys: Capture) -> None:
-    assert main(["run", TACO, "-f=A:ds:1,0", "-t=A:double", "-d=i:3", "-i=A:A.mtx", "-i=x:x.npy",
-                 "-o=y:y.npy", "-print-kernels", "-time=2"]) == 0
+    assert (
+        main(
+            [
+                "run",
+                TACO,
+                "-f=A:ds:1,0",
+                "-t=A:double",
+                "-d=i:3",
+                "-i=A:A.mtx",
+                "-i=x:x.npy",
+                "-o=y:y.npy",
+                "-print-kernels",
+                "-time=2",
+            ]
+        )
+        == 0
+    )
     out, err = capsys.readouterr()
     assert out == ""
     assert "median of 2" in err
@@ -258,24 +281,38 @@ def test_taco_flags_run(folder: Path, capsys: Capture) -> None:
 
 def test_taco_without_files_prints_the_kernel(capsys: Capture) -> None:
     text = output(capsys, "run", TACO, "-f=A:ds", "-d=A:10,20")
-    assert text == output(capsys, "compile", TACO, "--format", "A=ds", "--shape", "A=10x20",
-                          "--shape", "x=20", "--emit", "c")
+    assert text == output(
+        capsys,
+        "compile",
+        TACO,
+        "--format",
+        "A=ds",
+        "--shape",
+        "A=10x20",
+        "--shape",
+        "x=20",
+        "--emit",
+        "c",
+    )
 
 
-@pytest.mark.parametrize(("flags", "text"), [
-    (["-f=B:ds"], "'B', which is not in the expression"),
-    (["-f=A:d"], "rank 1, not 2"),
-    (["-f=A"], "not -f=NAME:VALUE"),
-    (["-f=A:ds", "-f=A:ss"], "twice"),
-    (["-d=i:3", "-d=y:4"], "two extents"),
-    (["-d=q:3"], "fits no index"),
-    (["-d=i:x"], "not a dimension"),
-    (["-t=A:quad"], "no type 'quad'"),
-    (["-t=y:float"], "follows from its operands"),
-    (["-o=A:y.npy"], "the result is 'y'"),
-    (["-g=A:0.3"], "flag -g is not known"),
-    (["-i=A:A.mtx", "-i=x:x.npy", "-d=i:4"], "the command line says 4"),
-])
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        (["-f=B:ds"], "'B', which is not in the expression"),
+        (["-f=A:d"], "rank 1, not 2"),
+        (["-f=A"], "not -f=NAME:VALUE"),
+        (["-f=A:ds", "-f=A:ss"], "twice"),
+        (["-d=i:3", "-d=y:4"], "two extents"),
+        (["-d=q:3"], "fits no index"),
+        (["-d=i:x"], "not a dimension"),
+        (["-t=A:quad"], "no type 'quad'"),
+        (["-t=y:float"], "follows from its operands"),
+        (["-o=A:y.npy"], "the result is 'y'"),
+        (["-g=A:0.3"], "flag -g is not known"),
+        (["-i=A:A.mtx", "-i=x:x.npy", "-d=i:4"], "the command line says 4"),
+    ],
+)
 def test_taco_mistakes(flags: list[str], text: str, folder: Path, capsys: Capture) -> None:
     err = error(capsys, "run", TACO, *flags, status=2)
     assert text in err

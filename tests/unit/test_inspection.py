@@ -43,15 +43,18 @@ def test_stored_zeros_are_counted_apart() -> None:
     assert "2, 1 of them 0" in found.text()
 
 
-@pytest.mark.parametrize(("rows", "kind"), [
-    ([[1, 2], [2, 3]], "symmetric"),
-    ([[0, 2], [-2, 0]], "skew-symmetric"),
-    ([[1, 2j], [-2j, 1]], "hermitian"),
-    ([[1, 2], [3, 4]], "in pattern only"),
-    ([[1, 2], [0, 4]], "none"),
-    ([[1, 2, 0], [2, 4, 0]], "none (not square)"),
-    ([[0, 0], [0, 0]], "symmetric"),
-])
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        ([[1, 2], [2, 3]], "symmetric"),
+        ([[0, 2], [-2, 0]], "skew-symmetric"),
+        ([[1, 2j], [-2j, 1]], "hermitian"),
+        ([[1, 2], [3, 4]], "in pattern only"),
+        ([[1, 2], [0, 4]], "none"),
+        ([[1, 2, 0], [2, 4, 0]], "none (not square)"),
+        ([[0, 0], [0, 0]], "symmetric"),
+    ],
+)
 def test_symmetry(rows: npt.ArrayLike, kind: str) -> None:
     assert matrix_of(rows).symmetry == kind
 
@@ -60,8 +63,11 @@ def test_block_fill_against_counting() -> None:
     dense = random_matrix(13, 11, 0.2)
     for blocks in matrix_of(dense).blocks:
         size = blocks.size
-        tiles = [dense[i : i + size, j : j + size]
-                 for i in range(0, 13, size) for j in range(0, 11, size)]
+        tiles = [
+            dense[i : i + size, j : j + size]
+            for i in range(0, 13, size)
+            for j in range(0, 11, size)
+        ]
         touched = [tile for tile in tiles if tile.any()]
         assert blocks.count == len(touched)
         assert blocks.fill == np.count_nonzero(dense) / sum(tile.size for tile in touched)
@@ -70,8 +76,11 @@ def test_block_fill_against_counting() -> None:
 def test_group_fit_against_counting() -> None:
     dense = random_matrix(13, 11, 0.6)
     for group in matrix_of(dense).groups:
-        counts = [np.count_nonzero(dense[i, j : j + group.m])
-                  for i in range(13) for j in range(0, 11, group.m)]
+        counts = [
+            np.count_nonzero(dense[i, j : j + group.m])
+            for i in range(13)
+            for j in range(0, 11, group.m)
+        ]
         assert round(group.fitting * len(counts)) == sum(c <= group.n for c in counts)
 
 

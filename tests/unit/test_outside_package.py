@@ -39,8 +39,13 @@ def install(folder: Path, name: str = "outside", points: str = POINTS) -> None:
 def python(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Python in a process that has the package."""
     paths = os.pathsep.join([str(folder), str(ROOT)])
-    return subprocess.run([sys.executable, *arguments], env=os.environ | {"PYTHONPATH": paths},
-                          capture_output=True, text=True, input=stdin)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        input=stdin,
+    )
 
 
 def runs(folder: Path, code: str) -> None:
@@ -61,15 +66,20 @@ def test_the_level_is_unknown_without_the_package(tmp_path: Path) -> None:
 
 
 def test_spelling(outside: Path) -> None:
-    runs(outside, """
+    runs(
+        outside,
+        """
 from sparsecc.formats import parse_format
 text = "(d0, d1) -> (d0 : dense, d1 : bytemap)"
 assert str(A.format) == text and parse_format(text) == A.format
-""")
+""",
+    )
 
 
 def test_storage(outside: Path) -> None:
-    runs(outside, """
+    runs(
+        outside,
+        """
 assert A.levels[1].coordinates.tolist() == [0, 1, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0]
 assert A.values.tolist() == [0, 1.5, 0, 2, 0, 0, 0, 0, 3, 0, 4, 0]
 assert A.nnz == 4 and (A.to_numpy() == dense).all()
@@ -77,11 +87,14 @@ for format in ("CSR", "CSC", "COO", "dense", "(i, j) -> (j : bytemap, i : bytema
     B = A.to(format)
     assert (B.to_numpy() == dense).all(), format
     assert (B.to(A.format).to_numpy() == dense).all(), format
-""")
+""",
+    )
 
 
 def test_kernels_read_it(outside: Path) -> None:
-    runs(outside, """
+    runs(
+        outside,
+        """
 import sparsecc as sc
 x = np.arange(4.0)
 assert np.array_equal(sc.evaluate("y[i] = A[i,j] * x[j]", A=A, x=x), dense @ x)
@@ -92,32 +105,42 @@ for expression, expected in (("C[i,j] = A[i,j] + B[i,j]", dense + dense[::-1]),
     for out in ("dense", "CSR"):
         C = sc.asarray(sc.evaluate(expression, A=A, B=B, out=out))
         assert np.array_equal(C.to_numpy(), expected), (expression, out)
-""")
+""",
+    )
 
 
 def test_kernels_write_it(outside: Path) -> None:
-    runs(outside, """
+    runs(
+        outside,
+        """
 import sparsecc as sc
 C = sc.evaluate("C[i,j] = 2 * A[i,j]", A=A.to("CSR"), out=str(A.format))
 assert C.format == A.format and np.array_equal(C.to_numpy(), 2 * dense)
-""")
+""",
+    )
 
 
 def test_the_pass_runs_and_is_listed(outside: Path) -> None:
     program = "func.func @f() {\n  return\n}\n"
-    done = python(outside, "-m", "sparsecc", "opt", "-", "-p", "outside-mark{word=hello}",
-                  stdin=program)
+    done = python(
+        outside, "-m", "sparsecc", "opt", "-", "-p", "outside-mark{word=hello}", stdin=program
+    )
     assert done.returncode == 0, done.stderr
     assert 'outside.mark = "hello"' in done.stdout
     done = python(outside, "-m", "sparsecc", "passes")
     assert "outside.mark:Mark" in done.stdout
 
 
-@pytest.mark.parametrize(("point", "code"), [
-    ("[sparsecc.levels]\nbytemap = twin.bytemap:Bytemap\n", PREPARE),
-    ("[sparsecc.passes]\noutside-mark = twin.mark:Mark\n",
-     "from sparsecc import plugins\nplugins.passes()"),
-])
+@pytest.mark.parametrize(
+    ("point", "code"),
+    [
+        ("[sparsecc.levels]\nbytemap = twin.bytemap:Bytemap\n", PREPARE),
+        (
+            "[sparsecc.passes]\noutside-mark = twin.mark:Mark\n",
+            "from sparsecc import plugins\nplugins.passes()",
+        ),
+    ],
+)
 def test_two_packages_with_one_name_clash(point: str, code: str, outside: Path) -> None:
     install(outside, "twin", point)
     done = python(outside, "-c", code)

@@ -41,8 +41,12 @@ def test_abilities_by_generation() -> None:
 
 @pytest.mark.parametrize("gpu", GPUS, ids=lambda gpu: gpu.name)
 def test_shapes_need_their_ability_and_halve_a_sparse_operand(gpu: Target) -> None:
-    needs = {"mma": TargetAbility.MMA, "mma.sp": TargetAbility.SPARSE_MMA_2_4,
-             "wgmma": TargetAbility.WGMMA, "wgmma.sp": TargetAbility.WGMMA_SPARSE}
+    needs = {
+        "mma": TargetAbility.MMA,
+        "mma.sp": TargetAbility.SPARSE_MMA_2_4,
+        "wgmma": TargetAbility.WGMMA,
+        "wgmma.sp": TargetAbility.WGMMA_SPARSE,
+    }
     for shape in gpu.shapes:
         assert gpu.can(needs[shape.instruction]), shape
         assert shape.dtype in gpu.dtypes

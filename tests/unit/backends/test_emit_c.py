@@ -43,8 +43,10 @@ static void k0(
     double *restrict out_values)                /* values of y */
 {
     for (int64_t i = 0; i < in0_dim0; ++i) {
+        int64_t lo = in0_positions1[i];
+        int64_t hi = in0_positions1[i + 1];
         double sum = 0.0;
-        for (int64_t p = in0_positions1[i]; p < in0_positions1[i + 1]; ++p) {
+        for (int64_t p = lo; p < hi; ++p) {
             int64_t j = in0_coordinates1[p];
             sum += in0_values[p] * in1_values[j];
         }
