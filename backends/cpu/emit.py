@@ -32,6 +32,7 @@ from sparsecc.backends.cpu.emit_complex import ComplexEmitter, NoCpuOperation
 from sparsecc.backends.cpu.llvm_types import (
     BINARY,
     CASTS,
+    DIVISIONS,
     FLOAT_COMPARISONS,
     INT_COMPARISONS,
     INTRINSICS,
@@ -107,7 +108,9 @@ class _FunctionEmitter(ComplexEmitter):
         raise InternalError("a block without a terminator")
 
     def emit(self, op: Operation) -> None:
-        if op.name in BINARY:
+        if op.name in DIVISIONS:
+            self.divide_integers(op)
+        elif op.name in BINARY:
             kind = op.results[0].type
             opcode = (VECTOR_BINARY if isinstance(kind, VectorType) else BINARY)[op.name]
             a, b = (self.value(v) for v in op.operands)
@@ -164,6 +167,39 @@ class _FunctionEmitter(ComplexEmitter):
                 self.line(f"call void @{op.callee.root_reference.data}({args})")
             case _:
                 raise NoCpuOperation(name=op.name)
+
+    def divide_integers(self, op: Operation) -> None:
+        """Processors trap where the divisor is 0, and at the least number by -1; here x / 0 is 0, as NumPy says."""
+        result = op.results[0].type
+        kind, a, b = llvm_type(result), *(self.value(v) for v in op.operands)
+        flag = "i1"
+        if isinstance(result, VectorType):
+            flag = f"<{result.get_shape()[0]} x i1>"
+
+        def number(value: int) -> str:
+            return (
+                f"splat ({llvm_type(result.element_type)} {value})"
+                if isinstance(result, VectorType)
+                else str(value)
+            )
+
+        def choose(which: str, x: str, y: str) -> str:
+            return self.compute(f"select {flag} {which}, {kind} {x}, {kind} {y}")
+
+        zero = self.compute(f"icmp eq {kind} {b}, {number(0)}")
+        safe = choose(zero, number(1), b)
+        if op.name not in ("arith.divsi", "arith.remsi"):
+            value = self.compute(f"{BINARY[op.name]} {kind} {a}, {safe}")
+        else:
+            minus = self.compute(f"icmp eq {kind} {b}, {number(-1)}")
+            value = self.compute(f"{BINARY[op.name]} {kind} {a}, {choose(minus, number(1), safe)}")
+            negated = (
+                self.compute(f"sub {kind} {number(0)}, {a}")
+                if op.name == "arith.divsi"
+                else number(0)
+            )
+            value = choose(minus, negated, value)
+        self.define(op.results[0], f"select {flag} {zero}, {kind} {number(0)}, {kind} {value}")
 
     def constant(self, value: Attribute, type_: Attribute) -> str:
         if isinstance(value, FloatAttr):

@@ -96,6 +96,8 @@ VECTOR_BINARY = BINARY | {
 """On blocks of columns a product and a sum may become one fused instruction; nothing is reassociated. A scalar
 sum is a chain of additions, and there the fused instruction's longer latency would cost 1.3x."""
 
+DIVISIONS = {"arith.divsi", "arith.divui", "arith.remsi", "arith.remui"}
+
 INTRINSICS: dict[str, str] = {
     "arith.minsi": "llvm.smin", "arith.maxsi": "llvm.smax", "arith.minui": "llvm.umin", "arith.maxui": "llvm.umax",
     "arith.minimumf": "llvm.minimum", "arith.maximumf": "llvm.maximum",

@@ -198,6 +198,24 @@ def test_blocks_of_a_computed_tensor() -> None:
     assert agree(text, a=matrix()) == -10
 
 
+@pytest.mark.parametrize("op", ["divsi", "divui", "remsi", "remui"])
+@pytest.mark.parametrize("reduced", [False, True])
+def test_integer_division_by_zero(op: str, reduced: bool) -> None:
+    """It ended the process; a missing divisor is 0, too."""
+    encoding = "" if reduced else SV  # dense columns: a vectorised loop
+    ins = {
+        "a": ("ji" if reduced else "i", tensor("i32", 1 + reduced)),
+        "b": ("i", tensor("i32", 1, encoding)),
+    }
+    body = f"%q = arith.{op} %a_, %b_ : i32\n%z = arith.addi %y_, %q : i32"
+    least = np.iinfo(np.int32).min
+    a = np.resize(np.array([7, -7, least, least, 5], np.int32), (3, 5) if reduced else 5)
+    divisor = np.array([2, 0, -1, 0, 3], np.int32)
+    b = divisor if reduced else from_coords([[0, 2, 3, 4]], divisor[[0, 2, 3, 4]], (5,), "SV")
+    found = agree(program(ins, ("i", tensor("i32", 1)), body), a=a, b=b)
+    assert found[1] == found[3] == 0
+
+
 # -- what a result starts from ---------------------------------------------------------------------
 
 
