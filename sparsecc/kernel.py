@@ -45,7 +45,8 @@ class Reinterpret:
 class Launch:
     """Tensor ``dest`` is what a kernel makes of ``inputs``.
 
-    ``extents`` are groups of dimensions that have one extent, by the name of their index: pairs of a tensor's
+    ``fill`` is what a dense result starts from where there is no ``init``: an integer, or a real and an
+    imaginary part. ``extents`` are groups of dimensions that have one extent, by the name of their index: pairs of a tensor's
     number and a dimension. ``shape`` is the group of each dimension of the result. ``roles`` say what
     each argument word is. ``bound``: inputs whose stored entries together bound the result's (None:
     the kernel ``<kernel>_count`` counts them first)."""
@@ -53,6 +54,7 @@ class Launch:
     kernel: str
     inputs: tuple[int, ...]
     init: int | None
+    fill: tuple[float, float] | tuple[int]
     dest: int
     assembly: str
     pattern: int | None
@@ -60,6 +62,8 @@ class Launch:
     bound: tuple[int, ...] | None
     extents: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
     shape: tuple[int, ...]
+    static: tuple[int | None, ...]
+    """Extents of the result that its type fixes."""
     format: str
     dtype: str
     roles: tuple[str, ...]

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     DenseArrayBase,
     Float32Type,
     Float64Type,
+    FloatAttr,
     IntegerAttr,
     IntegerType,
     ModuleOp,
@@ -22,6 +23,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from sparsecc.backends.cpu.emit_complex import complex_parts
 from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
@@ -226,6 +228,7 @@ class _PlanBuilder:
                 kernel=name,
                 inputs=tuple(self.numbers[v] for v in op.inputs),
                 init=None if op.init is None else self.numbers[op.init],
+                fill=_number(attrs.get("iteration.fill")),
                 dest=self.number(op.result),
                 assembly=assembly.data,
                 pattern=pattern.value.data if isinstance(pattern, IntegerAttr) else None,
@@ -233,6 +236,7 @@ class _PlanBuilder:
                 bound=None if bound is None else _ints(bound),
                 extents=groups,
                 shape=shape,
+                static=tuple(None if d.data == DYNAMIC_INDEX else d.data for d in type_.shape.data),
                 format=str(type_format(type_)),
                 dtype=dtype_name(type_.element_type),
                 roles=_roles(kernel),
@@ -242,6 +246,19 @@ class _PlanBuilder:
                 reason=reason.data if isinstance(reason, StringAttr) else "",
             )
         )
+
+
+def _number(attribute: Attribute | None) -> tuple[float, float] | tuple[int]:
+    """A constant's value: an integer, or a real and an imaginary part."""
+    match attribute:
+        case None:
+            return (0,)
+        case IntegerAttr():
+            return (int(attribute.value.data),)
+        case FloatAttr():
+            return (float(attribute.value.data), 0.0)
+        case _:
+            return complex_parts(attribute)
 
 
 def _names(attribute: Attribute) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from sparsecc.dialects import iteration
 from sparsecc.formats import Ability
 from sparsecc.passes.sparsification import merge_lattice
-from sparsecc.passes.sparsification.host import initial_value
+from sparsecc.passes.sparsification.host import initial_constant, initial_value
 from sparsecc.passes.sparsification.loop_nest import LoopNest
 from sparsecc.passes.sparsification.term import (
     GenericView,
@@ -79,6 +79,11 @@ class KernelBuilder(LoopNest):
         fn.attributes["iteration.assembly"] = StringAttr(self.assembly)
         if self.pattern is not None:
             fn.attributes["iteration.pattern"] = IntegerAttr.from_index_int_value(self.pattern)
+        constant = initial_constant(self.generic)
+        if constant is not None:
+            if self.assembly != "dense":
+                raise NotSparsifiable(problem="its sparse result starts from a number other than 0")
+            fn.attributes["iteration.fill"] = constant
         for key in ("sparsecc.source", "sparsecc.place", "sparsecc.format_reason"):
             if key in self.generic.attributes:
                 fn.attributes[key] = self.generic.attributes[key]
@@ -159,7 +164,7 @@ class KernelBuilder(LoopNest):
         return full.index(False)
 
     def reads_init(self) -> bool:
-        return initial_value(self.generic) is not None
+        return initial_value(self.generic) is not None or initial_constant(self.generic) is not None
 
     # -- loops ---------------------------------------------------------------------------------
 

@@ -112,6 +112,8 @@ class _Launcher:
         self.count_readers = [_reader(role) for role in step.count_roles]
         self.words = ctypes.c_int64 * len(self.readers)
         self.count_words = ctypes.c_int64 * len(self.count_readers)
+        parts = step.fill
+        self.fill = self.dtype.type(parts[0] if len(parts) == 1 else _from_parts(self.dtype, parts))
         self.no_arrays = (LevelArrays(),) * len(step.shape)
 
     def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
@@ -119,6 +121,10 @@ class _Launcher:
         inputs = [tensors[n] for n in step.inputs]
         extents = self.extents(tensors)
         shape = tuple([extents[group] for group in step.shape])
+        for found, fixed, group in zip(shape, step.static, step.shape, strict=True):
+            if fixed is not None and fixed != found:
+                name = step.extents[group][0]
+                raise ExtentsDiffer(index=name, first=found, second=fixed, place=step.source)
         call = _Call(inputs, shape)
         match step.assembly:
             case "dense":
@@ -158,7 +164,10 @@ class _Launcher:
         limits.refuse_beyond(
             size, self.dtype.itemsize, limits.MAX_DENSE_BYTES, "result", call.shape
         )
-        if self.step.init is not None:
+        if any(self.step.fill):
+            call.values = np.empty(size, self.dtype) if out is None else out.reshape(-1)
+            call.values.fill(self.fill)
+        elif self.step.init is not None:
             call.values = np.array(tensors[self.step.init].values, dtype=self.dtype, copy=True)
         elif out is not None:
             call.values = out.reshape(-1)
@@ -267,6 +276,10 @@ class _Launcher:
 def _trimmed(array: Array, count: int) -> Array:
     """The first ``count`` elements; copied where the rest would waste more than they take."""
     return array[:count] if 2 * count >= len(array) else array[:count].copy()
+
+
+def _from_parts(dtype: np.dtype[Any], parts: Sequence[float]) -> complex | float:
+    return complex(*parts) if dtype.kind == "c" else parts[0]
 
 
 class _Call:

@@ -271,3 +271,41 @@ def test_specs_take_numpy_types(name: str) -> None:
     given = np.ones(3, name)
     kernel = api.compile("y[i] = a[i] * a[i]", a=api.Spec((None,), given.dtype))
     assert kernel(a=given).tolist() == given.tolist()
+
+
+def test_a_result_may_start_from_a_number() -> None:
+    text = """
+      #CSR = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+      func.func @main(%A: tensor<?x?xf64, #CSR>, %x: tensor<?xf64>) -> tensor<?xf64> {
+        %c0 = arith.constant 0 : index
+        %start = arith.constant 2.5 : f64
+        %m = tensor.dim %A, %c0 : tensor<?x?xf64, #CSR>
+        %e = tensor.empty(%m) : tensor<?xf64>
+        %i = linalg.fill ins(%start : f64) outs(%e : tensor<?xf64>) -> tensor<?xf64>
+        %y = linalg.matvec ins(%A, %x : tensor<?x?xf64, #CSR>, tensor<?xf64>)
+                           outs(%i : tensor<?xf64>) -> tensor<?xf64>
+        return %y : tensor<?xf64>
+      }"""
+    kernel = sc.compile_mlir(text)
+    a, out = sc.asarray(np.array([[2.0, 0], [0, 0], [0, 3]])).to("CSR"), np.full(3, 9.0)
+    assert np.array_equal(kernel(A=a, x=np.ones(2)), [4.5, 2.5, 5.5])
+    assert kernel(A=a, x=np.ones(2), out=out) is out and np.array_equal(out, [4.5, 2.5, 5.5])
+
+
+def test_a_result_of_fixed_extents_keeps_to_them() -> None:
+    text = """
+      func.func @main(%x: tensor<?xf64>) -> tensor<4xf64> {
+        %e = tensor.empty() : tensor<4xf64>
+        %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                             iterator_types = ["parallel"]}
+          ins(%x : tensor<?xf64>) outs(%e : tensor<4xf64>) {
+        ^bb0(%a: f64, %b: f64):
+          %s = arith.addf %a, %a : f64
+          linalg.yield %s : f64
+        } -> tensor<4xf64>
+        return %y : tensor<4xf64>
+      }"""
+    kernel = sc.compile_mlir(text)
+    assert np.array_equal(kernel(x=np.ones(4)), np.full(4, 2.0))
+    with pytest.raises(OperandError):
+        kernel(x=np.ones(6))
