@@ -42,11 +42,15 @@ class ResultTooLarge(LimitError):
     help_text = "ask for wider ones: out='{format}@i64/i64'"
 
 
+# NumPy's stubs know that arrays are buffers from Python 3.12 on only.
+_from_buffer: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
+
+
 def address(array: Array) -> int:
     """Where an array's elements are."""
     try:
         # A quarter of the time that NumPy's own ways take; not for empty or read-only arrays.
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return ctypes.addressof(_from_buffer(array))
     except (TypeError, ValueError, BufferError):
         return array.ctypes.data
 
@@ -294,12 +298,13 @@ def _reader(role: str) -> Callable[[_Call], int]:
     number = int(digits or 0)
     what = what.removesuffix(digits)
     if owner == "out":
-        return {
+        of_result: dict[str, Callable[[_Call], int]] = {
             "values": lambda call: address(call.values),
             "positions": lambda call: address(call.positions[number]),
             "coordinates": lambda call: address(call.coordinates[number]),
             "dim": lambda call: call.shape[number],
-        }[what]
+        }
+        return of_result[what]
     k = int(owner[2:])
 
     def positions(call: _Call) -> int:
@@ -312,9 +317,10 @@ def _reader(role: str) -> Callable[[_Call], int]:
         assert array is not None
         return address(array)
 
-    return {
+    of_input: dict[str, Callable[[_Call], int]] = {
         "values": lambda call: address(call.inputs[k].values),
         "positions": positions,
         "coordinates": coordinates,
         "dim": lambda call: call.inputs[k].shape[number],
-    }[what]
+    }
+    return of_input[what]
