@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from sparsecc import driver
-from sparsecc.diagnostics import OperandError, SparseccError, UsageError
-from sparsecc.formats import Format, known_name, parse_format
+from sparsecc.diagnostics import OperandError, UsageError
+from sparsecc.formats import Format, parse_format
 from sparsecc.runtime.compiled_kernel import NAMES, Kernel, actual_format
 from sparsecc.runtime.execute import ExtentsDiffer
 from sparsecc.storage.entries import from_coords
@@ -158,6 +158,3 @@ def compile_mlir(program: str | Path, *, entry: str = "main", target: str = "cpu
     return driver.compile_request(
         driver.Request("mlir", program, target=target, entry=entry, name=name)
     )
-
-
-_ = (Sequence, SparseccError, known_name)

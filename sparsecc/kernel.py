@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 
 @dataclass(frozen=True)
@@ -114,4 +114,4 @@ class Plan:
 
 def _tuples(value: Any) -> Any:
     """JSON's lists back as tuples."""
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+    return tuple(map(_tuples, cast("list[Any]", value))) if isinstance(value, list) else value

@@ -13,7 +13,7 @@ import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from sparsecc import api, driver
 from sparsecc.diagnostics import FormatError, LimitError, UnsupportedError
 from sparsecc.formats import parse_format
 from sparsecc.frontends import dtypes
-from sparsecc.frontends.ast import Access, walk
+from sparsecc.frontends.ast import Access, Scalar, walk
 from sparsecc.frontends.index_notation import parse
 from sparsecc.kernel import Launch
 from sparsecc.storage.entries import from_coords
@@ -84,8 +84,8 @@ def accesses(text: str) -> dict[str, tuple[str, ...]]:
         for node in walk(statement.expr):
             if isinstance(node, Access):
                 found.setdefault(node.name, tuple(str(i) for i in node.indices))
-            elif hasattr(node, "name"):
-                found.setdefault(node.name, ())  # pyright: ignore[reportAttributeAccessIssue] # a scalar
+            elif isinstance(node, Scalar):
+                found.setdefault(node.name, ())
     return found
 
 
@@ -98,7 +98,8 @@ def row_trials(row: Row) -> Iterator[Trial]:
     used = accesses(row.text)
     rank = target_rank(row.text)
     choices = [FORMATS[len(indices)] for indices in used.values()]
-    for number, formats in enumerate(itertools.product(*choices, (*FORMATS[rank], None))):
+    combinations = itertools.product(itertools.product(*choices), (*FORMATS[rank], None))
+    for number, (formats, out) in enumerate(combinations):
         seed = zlib.crc32(f"{row.number} {number}".encode())
         rng = random.Random(seed)
         names = sorted({i for indices in used.values() for i in indices})
@@ -110,8 +111,8 @@ def row_trials(row: Row) -> Iterator[Trial]:
             row.text,
             {name: tuple(extents[i] for i in indices) for name, indices in used.items()},
             dict.fromkeys(used, kind),
-            dict(zip(used, formats, strict=False)),
-            formats[-1],
+            dict(zip(used, formats, strict=True)),
+            out,
             seed,
         )
 
@@ -273,8 +274,6 @@ def main() -> None:
         print(f"refused: {text}", end="\n\n")
     print(f"seed {options.seed}: {report}")
 
-
-_ = replace
 
 if __name__ == "__main__":
     main()

@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
-    IntegerType,
     MemRefType,
     ModuleOp,
     StringAttr,
@@ -43,6 +42,7 @@ from sparsecc.backends.cpu.llvm_types import (
     memory_type,
 )
 from sparsecc.diagnostics import InternalError
+from sparsecc.dialects.reading import element_type, integer_width
 
 
 def emit_llvm(module: ModuleOp) -> str:
@@ -111,10 +111,10 @@ class _FunctionEmitter(ComplexEmitter):
         if op.name in DIVISIONS:
             self.divide_integers(op)
         elif op.name in BINARY:
-            kind = op.results[0].type
-            opcode = (VECTOR_BINARY if isinstance(kind, VectorType) else BINARY)[op.name]
+            kind = llvm_type(op.results[0].type)
+            opcode = (VECTOR_BINARY if kind.startswith("<") else BINARY)[op.name]
             a, b = (self.value(v) for v in op.operands)
-            self.define(op.results[0], f"{opcode} {llvm_type(kind)} {a}, {b}")
+            self.define(op.results[0], f"{opcode} {kind} {a}, {b}")
         elif op.name in CASTS:
             source = op.operands[0]
             self.define(
@@ -205,7 +205,7 @@ class _FunctionEmitter(ComplexEmitter):
         if isinstance(value, FloatAttr):
             return float_constant(value.value.data, type_)
         if isinstance(value, IntegerAttr):
-            if isinstance(type_, IntegerType) and type_.width.data == 1:
+            if integer_width(type_) == 1:
                 return "true" if value.value.data else "false"
             return str(value.value.data)
         if isinstance(value, DenseIntOrFPElementsAttr):
@@ -242,8 +242,7 @@ class _FunctionEmitter(ComplexEmitter):
     # -- memory --------------------------------------------------------------------------------
 
     def address(self, base: SSAValue, position: SSAValue) -> str:
-        assert isinstance(base.type, MemRefType)
-        element = memory_type(base.type.element_type)
+        element = memory_type(element_type(base.type))
         return self.compute(
             f"getelementptr inbounds {element}, ptr {self.value(base)}, i64 {self.value(position)}",
             "at",

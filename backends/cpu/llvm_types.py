@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from sparsecc.diagnostics import UnsupportedError
+from sparsecc.dialects.reading import integer_width
 
 
 class NoSuchElement(UnsupportedError):
@@ -53,7 +54,7 @@ def llvm_type(type_: Attribute) -> str:
 
 def memory_type(type_: Attribute) -> str:
     """The type in memory: a boolean takes a byte."""
-    return "i8" if isinstance(type_, IntegerType) and type_.width.data == 1 else llvm_type(type_)
+    return "i8" if integer_width(type_) == 1 else llvm_type(type_)
 
 
 def alignment(type_: Attribute) -> int:

@@ -13,8 +13,9 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-import llvmlite.binding as llvm
+import llvmlite.binding
 
+llvm: Any = llvmlite.binding  # it has no types
 _names = count()
 
 
@@ -37,8 +38,6 @@ def _jit() -> Any:
 @cache
 def cpu_key() -> str:
     """What machine code depends on beside the program: CPU, its features, the code generator's version."""
-    import llvmlite
-
     return f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()} {llvmlite.__version__}"
 
 

@@ -8,9 +8,7 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
-    ArrayAttr,
     ComplexType,
-    DenseArrayBase,
     Float32Type,
     Float64Type,
     FloatAttr,
@@ -27,8 +25,11 @@ from sparsecc.backends.cpu.emit_complex import complex_parts
 from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
+from sparsecc.dialects.iteration.types import numbers
+from sparsecc.dialects.reading import elements, strings
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ConvertOp, ReinterpretMapOp
+from sparsecc.dialects.sparse_tensor.types import ranked_tensor
 from sparsecc.formats import Format, dense_format
 from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret
 
@@ -80,20 +81,16 @@ def host_plan(module: ModuleOp, entry: str) -> Plan:
     functions = {f.sym_name.data: f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
     fn = functions[entry]
     builder = _PlanBuilder(functions, entry)
-    names = fn.attributes.get("sparsecc.args")
-    given = (
-        [n.data for n in names.data if isinstance(n, StringAttr)]
-        if isinstance(names, ArrayAttr)
-        else []
-    )
+    given = strings(fn.attributes.get("sparsecc.args"))
     operands: list[Operand] = []
     for n, arg in enumerate(fn.body.block.args):
-        if not isinstance(arg.type, TensorType):
+        type_ = ranked_tensor(arg.type)
+        if type_ is None:
             raise HostType(function=entry, type=arg.type)
         name = given[n] if given else arg.name_hint or f"arg{n}"
-        shape = tuple(None if d.data == DYNAMIC_INDEX else d.data for d in arg.type.shape.data)
+        shape = tuple(None if d.data == DYNAMIC_INDEX else d.data for d in type_.shape.data)
         operands.append(
-            Operand(name, shape, dtype_name(arg.type.element_type), str(type_format(arg.type)))
+            Operand(name, shape, dtype_name(type_.element_type), str(type_format(type_)))
         )
         builder.number(arg)
     results: list[int] = []
@@ -102,12 +99,7 @@ def host_plan(module: ModuleOp, entry: str) -> Plan:
             results = [builder.numbers[v] for v in op.arguments]
         else:
             builder.step(op)
-    out = fn.attributes.get("sparsecc.results")
-    out_names = (
-        [n.data for n in out.data if isinstance(n, StringAttr)]
-        if isinstance(out, ArrayAttr)
-        else []
-    )
+    out_names = strings(fn.attributes.get("sparsecc.results"))
     out_names = out_names or [f"result{n}" for n in range(len(results))]
     return Plan(tuple(operands), tuple(builder.steps), tuple(results), tuple(out_names))
 
@@ -135,8 +127,9 @@ class _PlanBuilder:
 
     def number(self, value: SSAValue) -> int:
         number = self.numbers[value] = len(self.numbers)
-        if isinstance(value.type, TensorType):
-            self.formats[number] = type_format(value.type)
+        type_ = ranked_tensor(value.type)
+        if type_ is not None:
+            self.formats[number] = type_format(type_)
         return self.numbers[value]
 
     def step(self, op: Operation) -> None:
@@ -156,8 +149,8 @@ class _PlanBuilder:
 
     def convert(self, source: SSAValue, dest: SSAValue, reason: str) -> None:
         """The same tensor of another type: of another format, or with extents that are no longer said."""
-        a, b = source.type, dest.type
-        assert isinstance(a, TensorType) and isinstance(b, TensorType)
+        a, b = ranked_tensor(source.type), ranked_tensor(dest.type)
+        assert a is not None and b is not None
         extents = zip(a.get_shape(), b.get_shape(), strict=True)
         if a.element_type != b.element_type or any(n not in (DYNAMIC_INDEX, m) for m, n in extents):
             raise HostCast(source=a, dest=b)
@@ -167,8 +160,9 @@ class _PlanBuilder:
         self.steps.append(Convert(number, self.number(dest), str(type_format(b)), reason))
 
     def reinterpret(self, op: ReinterpretMapOp) -> None:
-        assert isinstance(op.dest.type, TensorType)
-        source, fmt = self.numbers[op.source], type_format(op.dest.type)
+        type_ = ranked_tensor(op.dest.type)
+        assert type_ is not None
+        source, fmt = self.numbers[op.source], type_format(type_)
         shape: tuple[tuple[int, int], ...] | None = None
         if source in self.results and not fmt.is_permutation:  # from levels back to blocks
             groups, subscripts = self.results[source]
@@ -183,10 +177,8 @@ class _PlanBuilder:
     ) -> tuple[tuple[tuple[str, tuple[tuple[int, int], ...]], ...], tuple[int, ...]]:
         """Dimensions that have one extent: those with the same subscript, by the name of its index; and the group
         of each dimension of the result. A tensor that is seen by its levels counts with its own dimensions too."""
-        maps, names = attrs["iteration.maps"], attrs["iteration.loops"]
-        assert isinstance(maps, ArrayAttr) and isinstance(names, ArrayAttr)
-        loops = [n.data for n in names.data if isinstance(n, StringAttr)]
-        *inputs, out = [_subscripts(m) for m in maps.data]
+        loops = strings(attrs["iteration.loops"])
+        *inputs, out = [_subscripts(m) for m in elements(attrs["iteration.maps"])]
         groups: Groups = {}
         for value, subscripts in zip(op.inputs, inputs, strict=True):
             number = self.numbers[value]
@@ -215,8 +207,8 @@ class _PlanBuilder:
         name = op.kernel.data
         kernel, counter = self.functions[name], self.functions.get(f"{name}_count")
         attrs = kernel.attributes
-        type_ = op.result.type
-        assert isinstance(type_, TensorType)
+        type_ = ranked_tensor(op.result.type)
+        assert type_ is not None
         pattern = attrs.get("iteration.pattern")
         bound = attrs.get("iteration.bound")
         groups, shape = self.groups(op, attrs)
@@ -233,7 +225,7 @@ class _PlanBuilder:
                 assembly=assembly.data,
                 pattern=pattern.value.data if isinstance(pattern, IntegerAttr) else None,
                 covers="iteration.covers" in attrs,
-                bound=None if bound is None else _ints(bound),
+                bound=None if bound is None else numbers(bound),
                 extents=groups,
                 shape=shape,
                 static=tuple(None if d.data == DYNAMIC_INDEX else d.data for d in type_.shape.data),
@@ -278,12 +270,5 @@ def _index_name(subscript: Subscript, loops: Sequence[str]) -> str:
     return name.rstrip("0123456789") or name if len(subscript) > 1 else name
 
 
-def _ints(attribute: Attribute) -> tuple[int, ...]:
-    assert isinstance(attribute, DenseArrayBase)
-    return tuple(int(k) for k in attribute.get_values())
-
-
 def _roles(fn: func.FuncOp) -> tuple[str, ...]:
-    roles = fn.attributes["loops.args"]
-    assert isinstance(roles, ArrayAttr)
-    return tuple(r.data for r in roles.data if isinstance(r, StringAttr))
+    return tuple(strings(fn.attributes["loops.args"]))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerType, i64
-from xdsl.ir import ParametrizedAttribute, TypeAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 
 
@@ -26,6 +26,7 @@ def ints(values: Sequence[int]) -> DenseArrayBase:
     return DenseArrayBase.from_list(i64, values)
 
 
-def numbers(array: DenseArrayBase) -> tuple[int, ...]:
+def numbers(array: Attribute) -> tuple[int, ...]:
     """The numbers of an attribute that :func:`ints` made."""
+    assert isinstance(array, DenseArrayBase)
     return tuple(int(k) for k in cast("DenseArrayBase[IntegerType]", array).get_values())

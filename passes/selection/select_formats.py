@@ -28,6 +28,7 @@ from xdsl.passes import ModulePass
 
 from sparsecc.diagnostics import PassError
 from sparsecc.dialects.sparse_tensor import EncodingAttr
+from sparsecc.dialects.sparse_tensor.types import ranked_tensor
 from sparsecc.formats import Format, dense_format
 from sparsecc.formats.format import LevelExpr
 from sparsecc.formats.level import Level
@@ -100,8 +101,8 @@ class SelectFormats(ModulePass):
         refuse_sparse_start(generic)
 
     def choose(self, value: SSAValue, fmt: Format | None) -> None:
-        type_ = value.type
-        if not isinstance(type_, TensorType):
+        type_ = ranked_tensor(value.type)
+        if type_ is None:
             return
         if fmt is None:
             if not isinstance(type_.encoding, EncodingAttr):
@@ -184,8 +185,8 @@ def inferred_result(generic: linalg.GenericOp) -> tuple[Format, str]:
 
 def without_open_result(generic: linalg.GenericOp) -> linalg.GenericOp:
     """The generic with its result's format set aside (dense), so that it can be read."""
-    type_ = generic.results[0].type
-    assert isinstance(type_, TensorType)
+    type_ = ranked_tensor(generic.results[0].type)
+    assert type_ is not None
     dense = TensorType(type_.element_type, type_.shape)
     set_type(generic.results[0], dense)
     init = generic.outputs[0]

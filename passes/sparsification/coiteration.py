@@ -15,6 +15,7 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from sparsecc.dialects import iteration
+from sparsecc.dialects.iteration.types import numbers
 from sparsecc.passes.sparsification.kernel_lowering import Cursor, KernelLowering, Walker
 
 
@@ -27,7 +28,7 @@ class LoopLowering(KernelLowering):
         inits = self.widened([self.get(v) for v in op.inits])
         if op.vector is not None:
             assert not inits
-            self.blocks(op, [int(w) for w in op.vector.get_values()])
+            self.blocks(op, numbers(op.vector))
             return
         results = self.full(op, inits) if op.extent is not None else self.merge(op, inits)
         self.values.update(zip(op.results, results, strict=True))
@@ -109,12 +110,10 @@ class LoopLowering(KernelLowering):
 
     def walkers(self, op: iteration.IterateOp) -> list[Walker]:
         found: list[Walker] = []
-        for tensor_, parent, level in zip(
-            op.tensors, op.parents, op.levels.get_values(), strict=True
-        ):
+        for tensor_, parent, level in zip(op.tensors, op.parents, numbers(op.levels), strict=True):
             cursor = self.cursors[parent]
-            lo, hi = self.bounds(tensor_, cursor, int(level))
-            kind, code = self.code(tensor_, int(level))
+            lo, hi = self.bounds(tensor_, cursor, level)
+            kind, code = self.code(tensor_, level)
             found.append(Walker(kind, code, cursor.position, lo, hi))
         return found
 
@@ -165,7 +164,7 @@ class LoopLowering(KernelLowering):
         """Walk several iterators while all last: visit their least coordinate, advance those that had it."""
         b, count = self.b, len(active)
         points = op.loop_points(region)
-        certain = frozenset.intersection(*points)
+        certain = points[0].intersection(*points)
 
         def condition(args: Sequence[SSAValue]) -> SSAValue:
             going: SSAValue | None = None

@@ -111,7 +111,7 @@ def sorted_loops(count: int, edges: Edges, rank: dict[int, int]) -> tuple[int, .
     graph.add_nodes_from(range(count))
     graph.add_edges_from(edges)
     try:
-        return tuple(nx.lexicographical_topological_sort(graph, key=lambda k: rank[k]))
+        return tuple(nx.lexicographical_topological_sort(graph, key=rank.__getitem__))
     except nx.NetworkXUnfeasible:
         return None
 

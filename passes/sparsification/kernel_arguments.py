@@ -8,13 +8,7 @@ Roles are strings, kept in the function's attribute ``loops.args`` for the runti
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    IndexType,
-    IntegerType,
-    MemRefType,
-    TensorType,
-)
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerType, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from sparsecc.formats import Format
@@ -26,10 +20,6 @@ DEFAULT_WIDTH = 32
 
 def buffer(element: Attribute) -> MemRefType[Attribute]:
     return MemRefType(element, [DYNAMIC_INDEX])
-
-
-def element_type(tensor_type: Attribute) -> Attribute:
-    return tensor_type.element_type if isinstance(tensor_type, TensorType) else tensor_type
 
 
 def width_type(width: int) -> Attribute:

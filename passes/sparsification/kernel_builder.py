@@ -17,7 +17,6 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     StringAttr,
-    TensorType,
     UnitAttr,
     i1,
     i64,
@@ -26,6 +25,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from sparsecc.dialects import iteration
+from sparsecc.dialects.reading import element_type
 from sparsecc.formats import Ability
 from sparsecc.passes.sparsification import merge_lattice
 from sparsecc.passes.sparsification.host import initial_constant, initial_value
@@ -46,7 +46,6 @@ class KernelBuilder(LoopNest):
     def __init__(self, generic: linalg.GenericOp, name: str) -> None:
         self.generic = generic
         out_type = generic.results[0].type
-        assert isinstance(out_type, TensorType)
         self.fn = func.FuncOp(
             name, FunctionType.from_lists([*(v.type for v in generic.inputs), out_type], [])
         )
@@ -66,7 +65,7 @@ class KernelBuilder(LoopNest):
             if isinstance(vector, DenseArrayBase)
             else (),
         )
-        self.element: Attribute = stored_type(out_type.element_type)
+        self.element: Attribute = stored_type(element_type(out_type))
         self.last_out = max((self.order.index(k) for k in self.view.out_indices), default=-1)
 
     def kernel(self) -> func.FuncOp:

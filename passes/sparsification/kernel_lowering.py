@@ -21,10 +21,11 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from sparsecc.diagnostics import InternalError
 from sparsecc.dialects import iteration
+from sparsecc.dialects.reading import element_type
 from sparsecc.formats import Ability, Format, Level
 from sparsecc.formats.builder import LevelCode
 from sparsecc.passes.sparsification.assembly import ASSEMBLIES, Assembly
-from sparsecc.passes.sparsification.kernel_arguments import Arguments, buffer, element_type
+from sparsecc.passes.sparsification.kernel_arguments import Arguments, buffer
 from sparsecc.passes.sparsification.loop_builder import ScfBuilder
 from sparsecc.passes.sparsification.term import stored_type, tensor_format
 from sparsecc.passes.sparsification.term_values import zero_ops
@@ -176,7 +177,7 @@ class KernelLowering:
             return self.widened(self.lower_block(yes))
 
         if not op.results:
-            self.b.when(self.get(op.cond), lambda: then() and None)
+            self.b.when(self.get(op.cond), then)
             return
         otherwise = self.widened([self.get(v) for v in last_operands(op.false_region)])
         results = self.b.either(

@@ -11,12 +11,13 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    MemRefType,
     VectorType,
     i1,
 )
 from xdsl.dialects.complex import AddOp as ComplexAddOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from sparsecc.dialects.reading import element_type, integer_width
 
 index = IndexType()
 
@@ -86,8 +87,9 @@ class ScfBuilder:
 
     def unsigned(self, value: SSAValue) -> SSAValue:
         """An integer zero-extended to an index."""
-        assert isinstance(value.type, IntegerType)
-        if value.type.width.data < 64:
+        width = integer_width(value.type)
+        assert width
+        if width < 64:
             value = self.add_op(arith.ExtUIOp(value, IntegerType(64)))
         return self.add_op(arith.IndexCastOp(value, index))
 
@@ -135,23 +137,19 @@ class ScfBuilder:
         return self.unsigned(flag)
 
     def load_value(self, array: SSAValue, position: SSAValue, width: int = 0) -> SSAValue:
-        assert isinstance(array.type, MemRefType)
+        element = element_type(array.type)
         if width > 1:
-            return self.add_op(
-                vector.LoadOp(array, [position], VectorType(array.type.element_type, [width]))
-            )
-        return self.add_op(
-            memref.LoadOp(operands=[array, [position]], result_types=[array.type.element_type])
-        )
+            return self.add_op(vector.LoadOp(array, [position], VectorType(element, [width])))
+        return self.add_op(memref.LoadOp(operands=[array, [position]], result_types=[element]))
 
     def store(self, value: SSAValue, array: SSAValue, position: SSAValue) -> None:
         """Store a value (a vector: at consecutive positions); an index is narrowed to the array's width."""
         if isinstance(value.type, VectorType):
             self.do(vector.StoreOp(value, array, [position]))
             return
-        assert isinstance(array.type, MemRefType)
-        if isinstance(value.type, IndexType) and not isinstance(array.type.element_type, IndexType):
-            value = self.add_op(arith.IndexCastOp(value, array.type.element_type))
+        element = element_type(array.type)
+        if isinstance(value.type, IndexType) and not isinstance(element, IndexType):
+            value = self.add_op(arith.IndexCastOp(value, element))
         self.do(memref.StoreOp(operands=[value, array, [position]]))
 
     def broadcast(self, value: SSAValue, width: int) -> SSAValue:
@@ -161,9 +159,7 @@ class ScfBuilder:
 
     def accumulate(self, old: SSAValue, value: SSAValue) -> SSAValue:
         """The sum in the element's arithmetic: or for booleans."""
-        element: Attribute = (
-            value.type.element_type if isinstance(value.type, VectorType) else value.type
-        )
+        element = element_type(value.type)
         if isinstance(element, ComplexType):
             return self.add_op(ComplexAddOp(old, value))
         if isinstance(element, AnyFloat):
@@ -206,7 +202,7 @@ class ScfBuilder:
         self.do(op)
         return op.results
 
-    def when(self, condition: SSAValue | None, then: Callable[[], None]) -> None:
+    def when(self, condition: SSAValue | None, then: Callable[[], object]) -> None:
         """Build ``then`` under a condition (None: unconditionally)."""
         if condition is None:
             then()

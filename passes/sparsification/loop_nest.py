@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import scf
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from sparsecc.dialects import iteration
+from sparsecc.dialects.iteration.types import index
 from sparsecc.formats import Ability
 from sparsecc.passes.sparsification import merge_lattice
 from sparsecc.passes.sparsification.term import (
@@ -113,15 +114,15 @@ class LoopNest(TermValues):
         saved = self.block
         for active in lattice.loops():
             members = sorted(active)
-            types = [
-                iteration.ops.index,
+            types: list[Attribute] = [
+                index,
                 *[iteration.cursor] * len(members),
                 *(v.type for v in inits),
             ]
             block = Block(arg_types=types)
             block.args[0].name_hint = self.view.names[loop]
             below = lattice.below(active)
-            certain = frozenset[int]() if lattice.full else frozenset.intersection(*below)
+            certain = frozenset[int]() if lattice.full else below[0].intersection(*below)
             cursors, depth = list(state.cursors), list(state.depth)
             for k, arg in zip(members, block.args[1:], strict=False):
                 arg.name_hint = f"{(self.tensors[k].name_hint or 't').lower()}{depth[k] + 1}"

@@ -38,6 +38,7 @@ from xdsl.passes import ModulePass
 
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ConvertOp
+from sparsecc.dialects.sparse_tensor.types import ranked_tensor
 from sparsecc.formats import Ability, Format, dense_format, known_name
 from sparsecc.formats.format import LevelExpr
 from sparsecc.formats.level import Level
@@ -190,15 +191,11 @@ class ScheduleLoops(ModulePass):
 
         if not all(contiguous(a) for a in view.inputs) or not view.reductions:
             return None
-        element = view.op.results[0].type
-        assert isinstance(element, TensorType)
-        kinds = {
-            element.element_type,
-            *(v.type.element_type for v in view.op.inputs if isinstance(v.type, TensorType)),
-        }
+        types = [ranked_tensor(v.type) for v in (*view.op.inputs, *view.op.results)]
+        kinds = {t.element_type for t in types if t is not None}
         if any(isinstance(k, ComplexType) or k == IntegerType(1) for k in kinds) or len(kinds) != 1:
             return None
-        kind = element.element_type
+        (kind,) = kinds
         assert isinstance(kind, FixedBitwidthType)
         return (loop, *(width * 8 // kind.bitwidth for width in VECTOR_BYTES))
 
@@ -208,8 +205,8 @@ class ScheduleLoops(ModulePass):
         self, generic: linalg.GenericOp, number: int, fmt: Format, reason: str
     ) -> None:
         value = generic.inputs[number]
-        type_ = value.type
-        assert isinstance(type_, TensorType) and generic.parent is not None
+        type_ = ranked_tensor(value.type)
+        assert type_ is not None and generic.parent is not None
         convert = ConvertOp(value, encoded(type_, fmt))
         convert.attributes["sparsecc.reason"] = StringAttr(reason)
         convert.results[0].name_hint = value.name_hint
@@ -218,8 +215,8 @@ class ScheduleLoops(ModulePass):
 
     def convert_result(self, generic: linalg.GenericOp, fmt: Format) -> linalg.GenericOp:
         result = generic.results[0]
-        wanted = result.type
-        assert isinstance(wanted, TensorType) and generic.parent is not None
+        wanted = ranked_tensor(result.type)
+        assert wanted is not None and generic.parent is not None
         init = generic.outputs[0]
         type_ = encoded(wanted, fmt)
         empty = init.owner

@@ -35,6 +35,7 @@ from xdsl.passes import ModulePass
 
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ReinterpretMapOp
+from sparsecc.dialects.sparse_tensor.types import ranked_tensor
 from sparsecc.formats import Ability, Format, LevelExpr
 from sparsecc.passes.sparsification.merge_lattice import pattern_leaf
 from sparsecc.passes.sparsification.term import Access, GenericView, Node, Structure
@@ -227,8 +228,8 @@ def same_storage(a: Access, b: Access) -> bool:
 
 def reinterpreted(generic: linalg.GenericOp, value: SSAValue) -> SSAValue:
     """A tensor seen by its levels."""
-    type_ = value.type
-    assert isinstance(type_, TensorType) and isinstance(type_.encoding, EncodingAttr)
+    type_ = ranked_tensor(value.type)
+    assert type_ is not None and isinstance(type_.encoding, EncodingAttr)
     fmt = type_.encoding.data
     assert fmt is not None and generic.parent is not None
     shape = [d.data for d in type_.shape.data]

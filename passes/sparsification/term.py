@@ -14,12 +14,9 @@ from functools import cached_property
 
 from xdsl.dialects import arith, complex
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     FloatAttr,
     IntegerAttr,
     IntegerType,
-    Signedness,
-    StringAttr,
     TensorType,
     UnrealizedConversionCastOp,
 )
@@ -28,6 +25,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
+from sparsecc.dialects.reading import integer_width, strings
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.formats import Ability, Format, dense_format
 
@@ -81,10 +79,8 @@ def is_zero(value: SSAValue) -> bool:
         return all(is_zero(v) for v in op.operands)
     if isinstance(op, arith.ConstantOp) and isinstance(op.value, FloatAttr | IntegerAttr):
         return op.value.value.data == 0
-    if isinstance(op, complex.ConstantOp) and isinstance(op.value, ArrayAttr):
-        return all(
-            isinstance(p, FloatAttr | IntegerAttr) and p.value.data == 0 for p in op.value.data
-        )
+    if isinstance(op, complex.ConstantOp):
+        return all(p.value.data == 0 for p in op.value.data)
     return False
 
 
@@ -144,9 +140,8 @@ class Node:
 
 def stored_type(element: Attribute) -> Attribute:
     """The element type in a buffer: signless (the arithmetic says how it is read)."""
-    if isinstance(element, IntegerType) and element.signedness.data != Signedness.SIGNLESS:
-        return IntegerType(element.width.data)
-    return element
+    width = integer_width(element)
+    return IntegerType(width) if width else element
 
 
 def strip_casts(value: SSAValue) -> SSAValue:
@@ -246,10 +241,8 @@ def check_subscripts(access: Access) -> None:
 
 
 def _names(op: linalg.GenericOp, count: int) -> list[str]:
-    given = op.attributes.get("sparsecc.indices")
-    if isinstance(given, ArrayAttr) and len(given.data) == count:
-        return [n.data for n in given.data if isinstance(n, StringAttr)]
-    return [f"d{k}" for k in range(count)]
+    given = strings(op.attributes.get("sparsecc.indices"))
+    return given if len(given) == count else [f"d{k}" for k in range(count)]
 
 
 def _read_body(

@@ -53,13 +53,16 @@ class Result:
 
 def zero_ops(element: Attribute) -> list[Operation]:
     """Operations that make the 0 of an element type; the last one's result is it."""
-    if isinstance(element, ComplexType):
-        part = arith.ConstantOp(FloatAttr(0.0, element.element_type))
-        return [part, complex.CreateOp(part.result, part.result, element)]
-    if isinstance(element, IntegerType):
-        return [arith.ConstantOp(IntegerAttr(0, element))]
-    assert isinstance(element, AnyFloat)
-    return [arith.ConstantOp(FloatAttr(0.0, element))]
+    match element:
+        case ComplexType():
+            assert isinstance(element.element_type, AnyFloat)
+            part = arith.ConstantOp(FloatAttr(0.0, element.element_type))
+            return [part, complex.CreateOp(part.result, part.result, element)]
+        case IntegerType():
+            return [arith.ConstantOp(IntegerAttr(0, element))]
+        case _:
+            assert isinstance(element, AnyFloat)
+            return [arith.ConstantOp(FloatAttr(0.0, element))]
 
 
 class TermValues:

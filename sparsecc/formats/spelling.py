@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from sparsecc.diagnostics import FormatError, did_you_mean
 from sparsecc.formats.format import BadFormat, Format, LevelExpr
@@ -135,7 +136,7 @@ class _MapParser:
             at = match.end()
         self.at = 0
 
-    def fail(self, problem: str) -> None:
+    def fail(self, problem: str) -> NoReturn:
         raise BadFormat(spelling=self.spelling, problem=problem)
 
     def peek(self) -> str:
@@ -198,7 +199,7 @@ class _MapParser:
 
     def level(self) -> Level:
         cls = level_class(self.take())
-        values: dict[str, int | bool] = {}
+        values: dict[str, Any] = {}
         if self.peek() == "[":
             self.take("[")
             numbers = [self.number()]

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -219,7 +219,9 @@ class Kernel:
         shape = tuple(
             None if at is None else tensors[at[0]].shape[at[1]] for at in self.out_extents
         )
-        array: npt.NDArray[Any] | None = out if isinstance(out, np.ndarray) else None
+        array: npt.NDArray[Any] | None = (
+            cast("npt.NDArray[Any]", out) if isinstance(out, np.ndarray) else None
+        )
         problem = ""
         if array is None or array.dtype != self.out_dtype:
             problem = f"it is no array of {last.dtype}"

@@ -42,11 +42,15 @@ class ResultTooLarge(LimitError):
     help_text = "ask for wider ones: out='{format}@i64/i64'"
 
 
+# NumPy's stubs know that arrays are buffers from Python 3.12 on only.
+_from_buffer: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
+
+
 def address(array: Array) -> int:
     """Where an array's elements are."""
     try:
         # A quarter of the time that NumPy's own ways take; not for empty or read-only arrays.
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+        return ctypes.addressof(_from_buffer(array))
     except (TypeError, ValueError, BufferError):
         return array.ctypes.data
 
@@ -113,7 +117,7 @@ class _Launcher:
         self.words = ctypes.c_int64 * len(self.readers)
         self.count_words = ctypes.c_int64 * len(self.count_readers)
         parts = step.fill
-        self.fill = self.dtype.type(parts[0] if len(parts) == 1 else _from_parts(self.dtype, parts))
+        self.fill: Any = np.array(_from_parts(self.dtype, parts), self.dtype)
         self.no_arrays = (LevelArrays(),) * len(step.shape)
 
     def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
@@ -279,6 +283,7 @@ def _trimmed(array: Array, count: int) -> Array:
 
 
 def _from_parts(dtype: np.dtype[Any], parts: Sequence[float]) -> complex | float:
+    """A number from its real (or integer) and imaginary part."""
     return complex(*parts) if dtype.kind == "c" else parts[0]
 
 
@@ -307,12 +312,13 @@ def _reader(role: str) -> Callable[[_Call], int]:
     number = int(digits or 0)
     what = what.removesuffix(digits)
     if owner == "out":
-        return {
+        of_result: dict[str, Callable[[_Call], int]] = {
             "values": lambda call: address(call.values),
             "positions": lambda call: address(call.positions[number]),
             "coordinates": lambda call: address(call.coordinates[number]),
             "dim": lambda call: call.shape[number],
-        }[what]
+        }
+        return of_result[what]
     k = int(owner[2:])
 
     def positions(call: _Call) -> int:
@@ -325,9 +331,10 @@ def _reader(role: str) -> Callable[[_Call], int]:
         assert array is not None
         return address(array)
 
-    return {
+    of_input: dict[str, Callable[[_Call], int]] = {
         "values": lambda call: address(call.inputs[k].values),
         "positions": positions,
         "coordinates": coordinates,
         "dim": lambda call: call.inputs[k].shape[number],
-    }[what]
+    }
+    return of_input[what]

@@ -178,7 +178,7 @@ def test_conversions_are_inserted_only_where_expected(
     ranks = {"x": 1, "r": 1, "B": 3 if "B[i,k,l]" in text else 2}
     names = {n for n in "ABCDUVXxr" if f"{n}[" in text.split("=")[1]}
     specs = {n: sc.Spec((None,) * ranks.get(n, 2), "f64", formats.get(n)) for n in names}
-    kernel = sc.compile(text, out=out, **specs)
+    kernel = sc.compile(text, out=out, operands=specs)
     assert sum(isinstance(step, Convert) for step in kernel.plan.steps) == count, kernel.explain()
 
 

@@ -1,0 +1,39 @@
+"""What types and attributes hold. xDSL's classes are generic, so ``isinstance`` alone leaves their parts unknown."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntegerType,
+    MemRefType,
+    StringAttr,
+    TensorType,
+    VectorType,
+)
+from xdsl.ir import Attribute
+
+
+def element_type(type_: Attribute) -> Attribute:
+    """The type of the elements of a tensor, a vector or an array; other types as they are."""
+    if isinstance(type_, TensorType | VectorType | MemRefType):
+        return cast("TensorType[Attribute]", type_).element_type
+    return type_
+
+
+def integer_width(type_: Attribute) -> int:
+    """The bits of an integer type; 0 for other types."""
+    return cast("IntegerType", type_).width.data if isinstance(type_, IntegerType) else 0
+
+
+def elements(attribute: Attribute | None) -> tuple[Attribute, ...]:
+    """The elements of an array attribute; none of other attributes."""
+    if isinstance(attribute, ArrayAttr):
+        return cast("ArrayAttr[Attribute]", attribute).data
+    return ()
+
+
+def strings(attribute: Attribute | None) -> list[str]:
+    """The strings in an array attribute."""
+    return [e.data for e in elements(attribute) if isinstance(e, StringAttr)]
