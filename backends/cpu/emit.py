@@ -177,11 +177,8 @@ class _FunctionEmitter(ComplexEmitter):
             flag = f"<{result.get_shape()[0]} x i1>"
 
         def number(value: int) -> str:
-            return (
-                f"splat ({llvm_type(result.element_type)} {value})"
-                if isinstance(result, VectorType)
-                else str(value)
-            )
+            element = llvm_type(element_type(result))
+            return f"splat ({element} {value})" if kind.startswith("<") else str(value)
 
         def choose(which: str, x: str, y: str) -> str:
             return self.compute(f"select {flag} {which}, {kind} {x}, {kind} {y}")

@@ -234,7 +234,7 @@ class _PlanBuilder:
                 roles=_roles(kernel),
                 count_roles=() if counter is None else _roles(counter),
                 source=source.data if isinstance(source, StringAttr) else name,
-                order=_names(attrs["iteration.order"]),
+                order=tuple(strings(attrs["iteration.order"])),
                 reason=reason.data if isinstance(reason, StringAttr) else "",
             )
         )
@@ -251,11 +251,6 @@ def _number(attribute: Attribute | None) -> tuple[float, float] | tuple[int]:
             return (float(attribute.value.data), 0.0)
         case _:
             return complex_parts(attribute)
-
-
-def _names(attribute: Attribute) -> tuple[str, ...]:
-    assert isinstance(attribute, ArrayAttr)
-    return tuple(name.data for name in attribute.data if isinstance(name, StringAttr))
 
 
 def _subscripts(attribute: Attribute) -> list[Subscript]:
