@@ -48,8 +48,8 @@ class Launch:
     ``fill`` is what a dense result starts from where there is no ``init``: an integer, or a real and an
     imaginary part. ``extents`` are groups of dimensions that have one extent, by the name of their
     index: pairs of a tensor's number and a dimension. ``shape`` is the group of each dimension of the
-    result. ``roles`` say what each argument word is. ``bound``: inputs whose stored entries together bound the result's (None:
-    the kernel ``<kernel>_count`` counts them first)."""
+    result. ``roles`` say what each argument word is. ``bound``: inputs whose stored entries together bound
+    the result's (None: the kernel ``<kernel>_count`` counts them first)."""
 
     kernel: str
     inputs: tuple[int, ...]

@@ -172,9 +172,7 @@ class _FunctionEmitter(ComplexEmitter):
         """Processors trap where the divisor is 0, and at the least number by -1; here x / 0 is 0, as NumPy says."""
         result = op.results[0].type
         kind, a, b = llvm_type(result), *(self.value(v) for v in op.operands)
-        flag = "i1"
-        if isinstance(result, VectorType):
-            flag = f"<{result.get_shape()[0]} x i1>"
+        flag = f"{kind.partition(' x ')[0]} x i1>" if kind.startswith("<") else "i1"
 
         def number(value: int) -> str:
             element = llvm_type(element_type(result))
