@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+# Thousands of kernels that nobody needs again stay out of the user's cache.
+os.environ["SPARSECC_CACHE"] = ""
 
 Golden = Callable[[Path, str], None]
 

@@ -19,6 +19,8 @@ from typing import Any
 from sparsecc.kernel import Plan
 
 _MAGIC = b"sparsecc kernel 1\n"
+MAX_ENTRIES = 4096
+"""Beyond this many the least recently written quarter is removed; an entry takes a few kilobytes."""
 
 
 def folder() -> Path | None:
@@ -88,5 +90,17 @@ def write(name: str, plan: Plan, code: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(_MAGIC + json.dumps(header).encode() + b"\n" + code)
         os.replace(temporary, where / f"{name}.kernel")
+        prune(where)
     except OSError:
         return
+
+
+def prune(where: Path) -> None:
+    """Keep the folder within ``MAX_ENTRIES``."""
+    with os.scandir(where) as found:
+        entries = [e for e in found if e.name.endswith(".kernel")]
+    if len(entries) <= MAX_ENTRIES:
+        return
+    entries.sort(key=lambda e: e.stat().st_mtime_ns)
+    for entry in entries[: len(entries) - MAX_ENTRIES * 3 // 4]:
+        Path(entry.path).unlink(missing_ok=True)
