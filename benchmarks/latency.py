@@ -59,7 +59,7 @@ def kernel_cache(folder: str) -> Generator[None]:
 
 def fresh(expr: str, operands: dict[str, Any], out: str | None) -> sc.Kernel:
     """A kernel that this process has not got yet."""
-    driver._compile.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    driver._compile.cache_clear()  # pyright: ignore[reportPrivateUsage]  # a cold start is what is timed
     return sc.compile(expr, out=out, operands=operands)
 
 

@@ -113,7 +113,7 @@ def parse(text: str, name: str = "<expression>") -> Program:
     if not any(line.partition("#")[0].strip() for line in text.split("\n")):
         raise EmptyExpression(span=Span(source, 0, 0))
     try:
-        tree = _lark().parse(text)  # pyright: ignore[reportUnknownMemberType]
+        tree = _lark().parse(text)  # pyright: ignore[reportUnknownMemberType]  # lark leaves it open
     except UnexpectedCharacters as error:
         at = cast(int, error.pos_in_stream)
         span, character = Span(source, at, at + 1), text[at]
