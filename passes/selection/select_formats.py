@@ -23,12 +23,12 @@ from xdsl.context import Context
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from sparsecc.diagnostics import PassError
 from sparsecc.dialects.sparse_tensor import EncodingAttr
-from sparsecc.dialects.sparse_tensor.types import ranked_tensor
+from sparsecc.dialects.sparse_tensor.types import encoding_of, ranked_tensor
 from sparsecc.formats import Format, dense_format
 from sparsecc.formats.format import LevelExpr
 from sparsecc.formats.level import Level
@@ -111,8 +111,19 @@ class SelectFormats(ModulePass):
         if fmt.is_row_major:
             set_type(value, TensorType(type_.element_type, type_.shape))
             return
-        fmt = fmt.with_default_widths(DEFAULT_WIDTH)
+        fmt = fmt.with_default_widths(widest(value))
         set_type(value, TensorType(type_.element_type, type_.shape, EncodingAttr(fmt)))
+
+
+def widest(value: SSAValue) -> int:
+    """The bits that a result's positions and coordinates get if nobody says: its operands' widest."""
+    op = value.owner
+    widths = [DEFAULT_WIDTH]
+    for operand in op.operands if isinstance(op, Operation) else ():
+        fmt = encoding_of(operand.type)
+        if fmt is not None and fmt.data is not None:
+            widths += [fmt.data.pos_width, fmt.data.crd_width]
+    return max(widths)
 
 
 def refuse_sparse_start(generic: linalg.GenericOp) -> None:

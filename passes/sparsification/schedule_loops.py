@@ -46,6 +46,7 @@ from sparsecc.formats.levels.compressed import Compressed
 from sparsecc.formats.levels.dense import Dense
 from sparsecc.formats.levels.singleton import Singleton
 from sparsecc.passes.sparsification.iteration_graph import order_loops
+from sparsecc.passes.sparsification.kernel_arguments import DEFAULT_WIDTH
 from sparsecc.passes.sparsification.merge_lattice import pattern_leaf
 from sparsecc.passes.sparsification.term import Access, GenericView, tensor_format
 
@@ -82,13 +83,18 @@ def appendable(fmt: Format) -> bool:
     return "?" not in text and "a" in text and "a" not in text.lstrip("d").lstrip("a")
 
 
+def as_wide(fmt: Format, other: Format) -> Format:
+    """A format with positions and coordinates as wide as another's, 32 bits at least."""
+    return fmt.with_widths(max(other.pos_width, DEFAULT_WIDTH), max(other.crd_width, DEFAULT_WIDTH))
+
+
 def unsorted_format(rank: int) -> Format:
-    """Coordinates as they come: neither sorted nor unique."""
+    """Coordinates as they come: neither sorted nor unique; as wide as an index."""
     if rank == 1:
-        return Format(1, (LevelExpr(0),), (Compressed(unique=True, ordered=False),))
+        return Format(1, (LevelExpr(0),), (Compressed(unique=True, ordered=False),), 64, 64)
     inner = tuple(Singleton(unique=k == rank - 2, ordered=False) for k in range(rank - 1))
     levels = (Compressed(unique=False, ordered=False), *inner)
-    return Format(rank, tuple(LevelExpr(d) for d in range(rank)), levels)
+    return Format(rank, tuple(LevelExpr(d) for d in range(rank)), levels, 64, 64)
 
 
 def encoded(type_: TensorType[Attribute], fmt: Format) -> TensorType[Attribute]:
@@ -159,12 +165,12 @@ class ScheduleLoops(ModulePass):
             if access.subscripts == view.out.subscripts and access.format.with_widths(
                 0, 0
             ) == fmt.with_widths(0, 0):
-                return f"pattern:{leaf}", fmt
+                return f"pattern:{leaf}", access.format
         if out_order is None:
             return "coordinates", unsorted_format(fmt.rank)
         dims = tuple(view.out.indices.index(k) for k in out_order)
         if not appendable(fmt) or fmt.dim_order != dims:
-            fmt = natural_format(dims)
+            fmt = as_wide(natural_format(dims), fmt)
         if reduces_outside and not fmt.levels[-1].can(Ability.FULL):
             return "workspace", fmt
         return "append", fmt
@@ -207,7 +213,7 @@ class ScheduleLoops(ModulePass):
         value = generic.inputs[number]
         type_ = ranked_tensor(value.type)
         assert type_ is not None and generic.parent is not None
-        convert = ConvertOp(value, encoded(type_, fmt))
+        convert = ConvertOp(value, encoded(type_, as_wide(fmt, tensor_format(type_))))
         convert.attributes["sparsecc.reason"] = StringAttr(reason)
         convert.results[0].name_hint = value.name_hint
         generic.parent.insert_op_before(convert, generic)

@@ -238,13 +238,8 @@ class Kernel:
 
     def finish(self, tensor: SparseTensor, out: Any) -> Any:
         if not tensor.format.is_dense:
-            # Default widths are what the kernel was made with, not a wish of whoever asked.
-            bare = tensor.format.with_widths(0, 0)
-            return (
-                replace(tensor, format=bare)
-                if tensor.format == bare.with_default_widths(32)
-                else tensor
-            )
+            # Widths are what the kernel was made with: the arrays have them, the format need not.
+            return replace(tensor, format=tensor.format.with_widths(0, 0))
         if tensor.rank == 0:
             return tensor.values[0] if out is None else out
         if out is not None:

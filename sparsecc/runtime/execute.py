@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecc.diagnostics import InternalError, LimitError, OperandError
-from sparsecc.formats import Ability, LevelArrays, known_name, parse_format
+from sparsecc.formats import Ability, LevelArrays, parse_format
 from sparsecc.kernel import Convert, Launch, Plan, Reinterpret
 from sparsecc.storage import limits
 from sparsecc.storage.convert import convert
@@ -38,8 +38,8 @@ class ExtentsDiffer(OperandError):
 
 
 class ResultTooLarge(LimitError):
-    text = "the result has {count} entries, more than {width}-bit positions can tell apart"
-    help_text = "ask for wider ones: out='{format}@i64/i64'"
+    text = "the result has {what} up to {count}, more than {width} bits can hold"
+    help_text = "ask for wider ones, as in out='CSR@i64/i64'"
 
 
 # NumPy's stubs know that arrays are buffers from Python 3.12 on only.
@@ -86,7 +86,15 @@ class _Converter:
         self.format = parse_format(step.format)
 
     def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
-        return convert(tensors[self.step.source], self.format)
+        tensor = convert(tensors[self.step.source], self.format)
+        widths = {"positions": self.format.pos_width, "coordinates": self.format.crd_width}
+        for level in tensor.levels:
+            for role, array in level:
+                if array.dtype != WIDTHS[widths[role]]:
+                    raise InternalError(
+                        f"{role} of {array.dtype} where {widths[role]} bits were asked for"
+                    )
+        return tensor
 
 
 class _Reinterpreter:
@@ -241,12 +249,10 @@ class _Launcher:
         fmt = self.format
         pos_type, crd_type = WIDTHS[fmt.pos_width or 32], WIDTHS[fmt.crd_width or 32]
         if max(counts) > np.iinfo(pos_type).max:
-            raise ResultTooLarge(count=max(counts), width=fmt.pos_width, format=self.format_name())
-        for level in sparse:
-            if sizes[level] - 1 > np.iinfo(crd_type).max:
-                raise ResultTooLarge(
-                    count=sizes[level], width=fmt.crd_width, format=self.format_name()
-                )
+            raise ResultTooLarge(what="positions", count=max(counts), width=fmt.pos_width or 32)
+        largest = max(sizes[level] for level in sparse) - 1
+        if largest > np.iinfo(crd_type).max:
+            raise ResultTooLarge(what="coordinates", count=largest, width=fmt.crd_width or 32)
         parents = limits.volume(sizes[: sparse[0]])
         prefix = parents
         for n, level in enumerate(sparse):
@@ -272,9 +278,6 @@ class _Launcher:
             levels[level] = LevelArrays(ends, _trimmed(call.coordinates[level], used[n]))
             above = used[n]
         return SparseTensor(call.shape, fmt, tuple(levels), _trimmed(call.values, used[-1] * block))
-
-    def format_name(self) -> str:
-        return known_name(self.format)
 
 
 def _trimmed(array: Array, count: int) -> Array:

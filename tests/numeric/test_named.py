@@ -253,3 +253,20 @@ def test_blocks_beyond_the_end_do_not_count() -> None:
     a, wanted = np.arange(7.0), (np.arange(7.0)[:, None] - rows).sum()
     assert sc.evaluate("s = A[i] - B[i,l] * 1", A=a, B=b) == (a.sum() - rows.sum())
     assert sc.evaluate("s = (A[i] - B[i,l]) * c", A=a, B=b, c=1.0) == wanted
+
+
+@pytest.mark.parametrize("widths", ["i8/i8", "i16/i16", "i64/i64", "i64/i32", "i8/i64"])
+@pytest.mark.parametrize("fmt", ["CSR", "CSC", "COO", "DCSR", "BSR(2,2)", "ELL", "2:4"])
+def test_widths_survive_the_conversions_that_the_compiler_inserts(fmt: str, widths: str) -> None:
+    rng = np.random.default_rng(9)
+    rows = rng.integers(1, 9, (6, 8)) * (rng.random((6, 8)) < 0.3) * 1.0
+    rows[:, 2::4] = rows[:, 3::4] = 0  # two of four, so that 2:4 can hold them
+    a, b = sc.asarray(rows).to("CSR"), sc.asarray(rows).to(f"{fmt}@{widths}")
+    for out in ("CSR", f"{fmt}@{widths}", "CSC@i64/i64"):
+        total = sc.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=b, out=out)
+        total.check("full")
+        assert np.array_equal(total.to_numpy(), 2 * rows)
+    assert np.array_equal(sc.evaluate("C[i,j] = A[i,k] * B[j,k]", A=a, B=b, out="dense"), rows @ rows.T)
+    # A temporary that shares an operand's positions has their width.
+    scaled = sc.evaluate("T[i,j] = 2 * B[i,j]; C[i,j] = T[i,j] + A[i,j]", A=a, B=b, out="CSR")
+    assert np.array_equal(scaled.to_numpy(), 3 * rows)
