@@ -270,3 +270,11 @@ def test_widths_survive_the_conversions_that_the_compiler_inserts(fmt: str, widt
     # A temporary that shares an operand's positions has their width.
     scaled = sc.evaluate("T[i,j] = 2 * B[i,j]; C[i,j] = T[i,j] + A[i,j]", A=a, B=b, out="CSR")
     assert np.array_equal(scaled.to_numpy(), 3 * rows)
+
+
+def test_blocks_that_are_converted_by_levels_keep_their_extents() -> None:
+    rows = np.arange(15).reshape(3, 5) % 3 == 1
+    d = sc.asarray(rows).to("BSR(2,2)")
+    b = np.arange(25).reshape(5, 5) % 2 == 0
+    result = sc.evaluate("C[m,i] = A + B[m,m] * D[i,k]", A=np.False_, B=b, D=d, out="dense")
+    assert np.array_equal(result, np.diag(b)[:, None] & rows.any(axis=1)[None, :])
