@@ -157,6 +157,8 @@ class _PlanBuilder:
         number = self.numbers[source]
         if number in self.results:
             self.results[len(self.numbers)] = self.results[number]
+        if number in self.sources:
+            self.sources[len(self.numbers)] = self.sources[number]
         self.steps.append(Convert(number, self.number(dest), str(type_format(b)), reason))
 
     def reinterpret(self, op: ReinterpretMapOp) -> None:
