@@ -36,6 +36,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 
+from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ConvertOp
 from sparsecc.dialects.sparse_tensor.types import ranked_tensor
@@ -48,7 +49,7 @@ from sparsecc.formats.levels.singleton import Singleton
 from sparsecc.passes.sparsification.iteration_graph import order_loops
 from sparsecc.passes.sparsification.kernel_arguments import DEFAULT_WIDTH
 from sparsecc.passes.sparsification.merge_lattice import pattern_leaf
-from sparsecc.passes.sparsification.term import Access, GenericView, tensor_format
+from sparsecc.passes.sparsification.term import Access, GenericView, Node, Structure, tensor_format
 
 VECTOR_BYTES = (128, 32)
 """Block widths of a vectorised loop: two AVX-512 or four AVX2 registers of accumulators, enough to hide
@@ -104,6 +105,19 @@ def encoded(type_: TensorType[Attribute], fmt: Format) -> TensorType[Attribute]:
     return TensorType(type_.element_type, type_.shape, EncodingAttr(fmt))
 
 
+class SparseDivisor(UnsupportedError):
+    text = "the result is 0 / 0 wherever the divisor is missing, so it can't be sparse"
+    help_text = "ask for a dense result, or divide by a dense tensor"
+
+
+def divides_by_sparse(node: Node, inputs: list[Access]) -> bool:
+    """Whether a term divides by something that may be missing."""
+    if node.structure is Structure.QUOTIENT:
+        if any(not inputs[k].format.is_dense for k in node.args[1].leaves()):
+            return True
+    return any(divides_by_sparse(arg, inputs) for arg in node.args)
+
+
 @dataclass(frozen=True)
 class ScheduleLoops(ModulePass):
     """Order loops, choose assemblies, insert conversions."""
@@ -125,6 +139,8 @@ class ScheduleLoops(ModulePass):
                 )
         view = GenericView.of(generic)
         out_dense = view.out.format.is_dense
+        if not out_dense and divides_by_sparse(view.term, view.inputs):
+            raise SparseDivisor(place=view.source)
         out_order: tuple[int, ...] | None = None
         if not out_dense:
             dims = dict.fromkeys(expr.dim for expr in view.out.format.exprs)

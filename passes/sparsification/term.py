@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
     IntegerType,
+    StringAttr,
     TensorType,
     UnrealizedConversionCastOp,
 )
@@ -182,6 +183,12 @@ class GenericView:
     def negated(self) -> bool:
         """Whether the term is subtracted."""
         return self.combine is not None and self.combine.name in SUBTRACTIONS
+
+    @property
+    def source(self) -> str:
+        """The program's own text of the term, if it is known."""
+        given = self.op.attributes.get("sparsecc.source")
+        return given.data if isinstance(given, StringAttr) else ""
 
     @property
     def num_loops(self) -> int:
