@@ -47,11 +47,11 @@ class Spec:
         known = isinstance(self.dtype, str) and self.dtype in NAMES.values()
         name = self.dtype if known else _dtype_name(self.dtype)
         if self.format == "*":
-            return driver.OperandSpec((None,) * len(self.shape), name, None)
+            return driver.OperandSpec(tuple(self.shape), name, None)
         rank = len(self.shape)
         fmt = self.format or parse_format("dense", rank)
         fmt = parse_format(fmt, rank) if isinstance(fmt, str) else fmt
-        return driver.OperandSpec((None,) * rank, name, str(fmt.with_default_widths(32)))
+        return driver.OperandSpec(tuple(self.shape), name, str(fmt.with_default_widths(32)))
 
 
 def read(

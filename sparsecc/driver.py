@@ -87,9 +87,11 @@ def _compile(request: Request) -> Kernel:
 def front(request: Request) -> ModuleOp:
     """Text or calls to tensor-level IR."""
     if request.kind == "mlir":
-        from sparsecc.frontends.mlir_text import parse_module
+        from sparsecc.frontends.mlir_text import check_entry, parse_module
 
-        return parse_module(request.text, request.name)
+        module = parse_module(request.text, request.name)
+        check_entry(module, request.entry)
+        return module
     from sparsecc.formats import parse_format
     from sparsecc.frontends.check import OperandType
     from sparsecc.frontends.einsum import einsum_program
@@ -157,7 +159,9 @@ def stage_text(request: Request, stage: str) -> str:
     if stage == "llvm":
         return text
     optimized = load.compile_object(text)[1]
-    return optimized if stage == "optimized" else load.assembly(optimized)
+    if stage == "optimized":
+        return comment.replace("//", ";") + optimized
+    return comment.replace("//", "#") + load.assembly(optimized)
 
 
 def _timed(times: dict[str, float], name: str, function: Any, *args: Any) -> Any:

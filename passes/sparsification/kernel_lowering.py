@@ -6,7 +6,7 @@ What loops look like is in :mod:`coiteration`, how results are put together in :
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, func, scf, tensor
 from xdsl.dialects.builtin import (
@@ -218,7 +218,11 @@ class KernelLowering:
         return self.args[f"{self.owners[tensor_]}.dim{expr.dim}"]
 
     def code(self, tensor_: SSAValue, level: int) -> tuple[Level, LevelCode]:
-        kind = self.formats[tensor_].levels[level]
+        levels = self.formats[tensor_].levels
+        kind = levels[level]
+        if kind.name == "singleton" and level + 1 < len(levels):
+            # Whatever it says: one coordinate of it may have several below.
+            kind = replace(kind, unique=False)
         return kind, self.args.level_code(self.owners[tensor_], level, self.size(tensor_, level))
 
     def bounds(self, tensor_: SSAValue, parent: Cursor, level: int) -> tuple[SSAValue, SSAValue]:
@@ -250,7 +254,8 @@ class KernelLowering:
             position, _ = kind.locate(b, code, parent.position, coordinate)
             wide = self.width if coordinate is self.vector_index else 1
             return Cursor(position, None, parent.flag, parent.safe, max(wide, parent.width))
-        if parent.segment_end is None and parent.flag is None and kind.can(Ability.LOCATE):
+        simple = parent.segment_end is None and parent.flag is None and kind.unique
+        if simple and kind.can(Ability.LOCATE):
             position, found = kind.locate(b, code, parent.position, coordinate)
             return Cursor(position, None, found, found is None)
         lo, hi = self.bounds(op.tensor, parent, level)

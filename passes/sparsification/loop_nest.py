@@ -11,6 +11,7 @@ from dataclasses import replace
 from xdsl.dialects import scf
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from sparsecc.diagnostics import LimitError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.iteration.types import index
 from sparsecc.formats import Ability
@@ -23,6 +24,16 @@ from sparsecc.passes.sparsification.term import (
 from sparsecc.passes.sparsification.term_values import State, TermValues
 
 Body = Callable[[State, Sequence[SSAValue]], Sequence[SSAValue]]
+
+
+MAX_LOOPS = 256
+
+
+class TooManyLoops(LimitError):
+    text = "the term takes more than {limit} loops: every combination of its sparse operands is one"
+    help_text = (
+        "compute parts of it first, as in 'T[i,j] = A[i,j] + B[i,j]; C[i,j] = T[i,j] + D[i,j]'"
+    )
 
 
 class LoopNest(TermValues):
@@ -38,6 +49,7 @@ class LoopNest(TermValues):
     ) -> None:
         super().__init__(view, entry)
         self.order, self.assembly, self.vector = order, assembly, vector
+        self.loop_count = 0
         self.extents: list[SSAValue] = []
         """The extent of each loop, once ``find_extents`` has run."""
 
@@ -112,6 +124,9 @@ class LoopNest(TermValues):
         number = {k: n for n, k in enumerate(iterators)}
         regions: list[Region] = []
         saved = self.block
+        self.loop_count += len(lattice.loops())
+        if self.loop_count > MAX_LOOPS:
+            raise TooManyLoops(limit=MAX_LOOPS, place=self.view.source)
         for active in lattice.loops():
             members = sorted(active)
             types: list[Attribute] = [

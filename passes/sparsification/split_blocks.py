@@ -99,9 +99,8 @@ def compatible(access: Access, splits: dict[int, Digits], by_levels: bool) -> bo
         loop = access.dim_loop(dim)
         if loop not in splits:
             continue
-        if not access.format.is_dense and not (
-            by_levels and digits_of(access.format, dim) == splits[loop]
-        ):
+        plain = access.format.is_dense and access.format.is_permutation
+        if not plain and not (by_levels and digits_of(access.format, dim) == splits[loop]):
             return False
     return True
 

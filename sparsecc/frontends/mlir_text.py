@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from sparsecc.diagnostics import FileError, IRError, Note, Source, Span, SparseccError
+from sparsecc.diagnostics import FileError, IRError, Note, Source, Span, SparseccError, did_you_mean
 from sparsecc.dialects.registry import make_context
 from sparsecc.dialects.sparse_tensor.types import op_place, verify_types
 from sparsecc.dialects.text.parser import ModuleParser
@@ -34,6 +35,14 @@ class EmptyProgram(IRError):
 
 class TooDeep(IRError):
     text = "the program is nested too deeply"
+
+
+class NoEntry(IRError):
+    text = "the program has no function @{entry}"
+
+
+class NoBody(IRError):
+    text = "function @{name} has no body; functions of other modules can't be called yet"
 
 
 class Unreadable(FileError):
@@ -109,6 +118,17 @@ def _span(source: Source, span: object) -> Span:
 def _references(error: ParseError) -> list[tuple[object, str | None]]:
     """The further places of a parse error that has several."""
     return list(getattr(error, "refs", ()))
+
+
+def check_entry(module: ModuleOp, entry: str) -> None:
+    """Whether a program has the function that is to be run. Raises NoEntry, NoBody."""
+    functions = [op for op in module.body.block.ops if isinstance(op, FuncOp)]
+    names = [fn.sym_name.data for fn in functions]
+    if entry not in names:
+        raise NoEntry(entry=entry, help=did_you_mean(entry, names) if names else "")
+    for fn in functions:
+        if not fn.body.blocks:
+            raise NoBody(name=fn.sym_name.data, place=op_place(fn))
 
 
 def verify_module(module: ModuleOp, source: Source | None = None) -> None:

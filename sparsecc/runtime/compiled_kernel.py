@@ -87,6 +87,17 @@ def _out_extents(step: Step | None, operands: int) -> list[tuple[int, int] | Non
     return [known[group] for group in step.shape]
 
 
+def _arrays(tensor: SparseTensor) -> list[npt.NDArray[Any]]:
+    """All arrays of a tensor."""
+    found: list[npt.NDArray[Any]] = [tensor.values]
+    for level in tensor.levels:
+        if level.positions is not None:
+            found.append(level.positions)
+        if level.coordinates is not None:
+            found.append(level.coordinates)
+    return found
+
+
 class _Slot:
     """Where an operand goes, and what lets most operands through without a second look: comparing
     formats and widths in full takes longer than a small kernel."""
@@ -231,7 +242,7 @@ class Kernel:
             problem = f"its shape is {array.shape}"
         elif not array.flags.c_contiguous or not array.flags.writeable:
             problem = "it is not contiguous and writable"
-        elif any(np.may_share_memory(array, t.values) for t in tensors):
+        elif any(np.may_share_memory(array, a) for t in tensors for a in _arrays(t)):
             problem = "it shares memory with an operand"
         if problem:
             raise BadOutput(problem=problem, dtype=last.dtype, shape=shape)

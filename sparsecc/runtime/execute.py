@@ -206,6 +206,13 @@ class _Launcher:
         sizes = fmt.level_sizes(call.shape)
         if step.assembly == "workspace":
             extent = sizes[-1]
+            limits.refuse_beyond(
+                extent,
+                16 + self.dtype.itemsize,
+                limits.MAX_DENSE_BYTES,
+                "workspace of a row",
+                call.shape,
+            )
             call.work = {
                 "values": np.empty(extent, self.dtype),
                 "marker": np.zeros(extent, np.int64),

@@ -1,6 +1,6 @@
 """Compiled kernels on disk: a request's key to its plan and machine code.
 
-An entry is one file: a line of JSON (the plan, times), then the object code. Keys hold everything that the
+An entry is one file: a line with a checksum and the plan as JSON, then the object code. Keys hold everything that the
 code depends on: the request, the CPU and its features, the code generator's version, and this package's
 own files. ``SPARSECC_CACHE`` names the folder; empty switches the cache off.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 from sparsecc.kernel import Plan
 
-_MAGIC = b"sparsecc kernel 1\n"
+_MAGIC = b"sparsecc kernel 2\n"
 MAX_ENTRIES = 4096
 """Beyond this many the least recently written quarter is removed; an entry takes a few kilobytes."""
 
@@ -69,12 +69,11 @@ def read(name: str) -> tuple[Plan, bytes] | None:
         return None
     head, _, rest = data[len(_MAGIC) :].partition(b"\n")
     try:
-        header = json.loads(head)
-        code = rest
-        if hashlib.sha256(code).hexdigest() != header["sha256"]:
+        digest, _, plan = head.partition(b" ")
+        if hashlib.sha256(plan + rest).hexdigest().encode() != digest:
             return None
-        return Plan.from_json(header["plan"]), code
-    except (ValueError, KeyError, TypeError):
+        return Plan.from_json(json.loads(plan)), rest
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -83,12 +82,13 @@ def write(name: str, plan: Plan, code: bytes) -> None:
     where = folder()
     if where is None:
         return
-    header = {"plan": plan.to_json(), "sha256": hashlib.sha256(code).hexdigest()}
+    text = json.dumps(plan.to_json()).encode()
+    digest = hashlib.sha256(text + code).hexdigest().encode()
     try:
         where.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=where)
         with os.fdopen(handle, "wb") as file:
-            file.write(_MAGIC + json.dumps(header).encode() + b"\n" + code)
+            file.write(_MAGIC + digest + b" " + text + b"\n" + code)
         os.replace(temporary, where / f"{name}.kernel")
         prune(where)
     except OSError:

@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import sparsecc as sc
+from sparsecc.diagnostics import LimitError
 from sparsecc.frontends.mistakes import ExtentMismatch
 from sparsecc.kernel import Convert
+from sparsecc.passes.sparsification.loop_nest import TooManyLoops
+from sparsecc.runtime.compiled_kernel import BadOutput, WrongExtent
 from sparsecc.runtime.execute import ExtentsDiffer
 from sparsecc.storage.tensor import SparseTensor
 
@@ -266,7 +269,9 @@ def test_widths_survive_the_conversions_that_the_compiler_inserts(fmt: str, widt
         total = sc.evaluate("C[i,j] = A[i,j] + B[i,j]", A=a, B=b, out=out)
         total.check("full")
         assert np.array_equal(total.to_numpy(), 2 * rows)
-    assert np.array_equal(sc.evaluate("C[i,j] = A[i,k] * B[j,k]", A=a, B=b, out="dense"), rows @ rows.T)
+    assert np.array_equal(
+        sc.evaluate("C[i,j] = A[i,k] * B[j,k]", A=a, B=b, out="dense"), rows @ rows.T
+    )
     # A temporary that shares an operand's positions has their width.
     scaled = sc.evaluate("T[i,j] = 2 * B[i,j]; C[i,j] = T[i,j] + A[i,j]", A=a, B=b, out="CSR")
     assert np.array_equal(scaled.to_numpy(), 3 * rows)
@@ -278,3 +283,69 @@ def test_blocks_that_are_converted_by_levels_keep_their_extents() -> None:
     b = np.arange(25).reshape(5, 5) % 2 == 0
     result = sc.evaluate("C[m,i] = A + B[m,m] * D[i,k]", A=np.False_, B=b, D=d, out="dense")
     assert np.array_equal(result, np.diag(b)[:, None] & rows.any(axis=1)[None, :])
+
+
+def test_looking_up_a_repeated_coordinate_finds_all_of_it() -> None:
+    rows = np.arange(1.0, 19).reshape(3, 3, 2)
+    for kind in ("compressed", "loose_compressed"):
+        f = sc.asarray(rows).to(f"(i, j, k) -> (j : dense, i : {kind}(nonunique), k : singleton)")
+        assert np.array_equal(sc.evaluate("y[k] = F[j,j,k]", F=f), np.einsum("jjk->k", rows))
+
+
+def test_inner_coordinates_may_repeat_whatever_the_format_says() -> None:
+    """A singleton above another one can't be unique: it is not taken at its word."""
+    rng = np.random.default_rng(4)
+    a = rng.integers(1, 5, (3, 3, 2, 2)) * 1.0
+    d = rng.integers(1, 5, (2, 3, 3)) * 1.0
+    levels = "i : compressed(nonunique), j : singleton, k : singleton, l : singleton"
+    stored = sc.asarray(a).to(f"(i, j, k, l) -> ({levels})")
+    total = sc.evaluate("s = A[l,k,i,j] * D[i,l,k]", A=stored, D=sc.asarray(d).to("CSF"))
+    assert total == np.einsum("lkij,ilk->", a, d)
+
+
+def test_an_output_that_is_an_operands_index_array_is_refused() -> None:
+    a = sc.asarray(np.array([[1, 0, 2], [0, 0, 3], [0, 0, 0]], np.int32)).to("CSR")
+    x, coordinates = np.ones(3, np.int32), a.levels[1].coordinates
+    with pytest.raises(BadOutput):
+        sc.compile("y[i] = A[i,j] * x[j]", A=a, x=x)(A=a, x=x, out=coordinates)
+
+
+def test_extents_of_a_spec_are_kept() -> None:
+    kernel = sc.compile("y[i] = A[i,j] * x[j]", A=sc.Spec((5, 4), "f64", "CSR"), x=sc.Spec((4,)))
+    wide = sc.asarray(np.ones((5, 4))).to("CSR")
+    assert np.array_equal(kernel(A=wide, x=np.ones(4)), np.full(5, 4.0))
+    with pytest.raises(WrongExtent):
+        kernel(A=sc.asarray(np.ones((3, 4))).to("CSR"), x=np.ones(4))
+    with pytest.raises(ExtentMismatch):
+        sc.compile("y[i] = A[i,j] * x[j]", A=sc.Spec((5, 4), "f64", "CSR"), x=sc.Spec((3,)))
+
+
+def test_a_union_of_too_many_operands_is_refused_with_a_way_out() -> None:
+    t = sc.asarray(np.ones((2, 2, 2))).to("CSF")
+    names = "ABCDE"
+    operands = dict.fromkeys(names, t)
+    term = "[i,j,k] + ".join(names) + "[i,j,k]"
+    with pytest.raises(TooManyLoops):
+        sc.evaluate(f"Y[i,j,k] = {term}", out="CSF", operands=operands)
+    parts = "T[i,j,k] = A[i,j,k] + B[i,j,k] + C[i,j,k]; Y[i,j,k] = T[i,j,k] + D[i,j,k] + E[i,j,k]"
+    assert np.array_equal(
+        sc.evaluate(parts, out="CSF", operands=operands).to_numpy(), np.full((2, 2, 2), 5.0)
+    )
+
+
+def test_huge_extents_take_memory_for_what_is_stored() -> None:
+    a = sc.from_coords([[0, 2**40 - 1], [1, 2]], [1.0, 2.0], (2**40, 2**40), "DCSR")
+    assert sc.evaluate("C[i,j] = A[i,j] + A[i,j] * A[i,j]", A=a).nnz == 2
+    with pytest.raises(LimitError):
+        sc.evaluate("C[i,j] = A[i,k] * A[k,j]", A=a)  # the workspace of a row
+
+
+def test_dense_blocks_beside_sparse_ones() -> None:
+    a = sc.asarray(np.ones(4)).to("(i) -> (i floordiv 2 : dense, i mod 2 : dense)")
+    fmt = (
+        "(i, j, k) -> (i : compressed, j floordiv 3 : compressed, k : compressed, j mod 3 : dense)"
+    )
+    b = sc.asarray(np.ones((7, 4, 5))).to(fmt)
+    assert np.array_equal(
+        sc.evaluate("y[k] = A[k] * B[j,k,i]", A=a, B=b, out="dense"), np.full(4, 35.0)
+    )

@@ -23,7 +23,14 @@ from sparsecc.diagnostics import FileError, IRError
 from sparsecc.dialects.sparse_tensor.types import encoding_of, op_place
 from sparsecc.dialects.text.named_ops import NAMED
 from sparsecc.dialects.text.printer import print_module
-from sparsecc.frontends.mlir_text import parse_module, read_module, verify_module
+from sparsecc.frontends.mlir_text import (
+    NoBody,
+    NoEntry,
+    check_entry,
+    parse_module,
+    read_module,
+    verify_module,
+)
 from sparsecc.passes.generalize_named_ops import GeneralizeNamedOps
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -384,3 +391,10 @@ def test_damaged_text_is_an_ir_error_or_a_program(data: st.DataObject):
         assert error.place.startswith("spmm.mlir")
     else:
         assert print_module(module)
+
+
+def test_a_program_without_the_entry_names_what_it_has():
+    with pytest.raises(NoEntry, match="no function @main"):
+        check_entry(parse_module("func.func @f() {\n  return\n}\n"), "main")
+    with pytest.raises(NoBody, match="@main has no body"):
+        check_entry(parse_module("func.func private @main()\n"), "main")

@@ -52,7 +52,7 @@ def test_a_damaged_entry_is_compiled_anew(folder: Path, damage: str) -> None:
         "flip": data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
         "empty": b"",
         "text": b"nothing of the kind",
-        "header": data.replace(b'"plan"', b'"plam"'),
+        "header": data.replace(b'"dense"', b'"dance"'),
     }[damage]
     entry.write_bytes(bad)
     assert "llvm" in compiled().times
