@@ -1,1 +1,1 @@
-"""."""
+"""Passes that choose storage."""
