@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
@@ -87,15 +87,19 @@ def _out_extents(step: Step | None, operands: int) -> list[tuple[int, int] | Non
     return [known[group] for group in step.shape]
 
 
-def _arrays(tensor: SparseTensor) -> list[npt.NDArray[Any]]:
-    """All arrays of a tensor."""
-    found: list[npt.NDArray[Any]] = [tensor.values]
-    for level in tensor.levels:
-        if level.positions is not None:
-            found.append(level.positions)
-        if level.coordinates is not None:
-            found.append(level.coordinates)
-    return found
+def _shares_memory(array: npt.NDArray[Any], tensors: Sequence[SparseTensor]) -> bool:
+    """Whether an array may overlap any array of some tensors."""
+    overlap = np.may_share_memory
+    for tensor in tensors:
+        if overlap(array, tensor.values):
+            return True
+        for level in tensor.levels:
+            positions, coordinates = level.positions, level.coordinates
+            if positions is not None and overlap(array, positions):
+                return True
+            if coordinates is not None and overlap(array, coordinates):
+                return True
+    return False
 
 
 class _Slot:
@@ -242,7 +246,7 @@ class Kernel:
             problem = f"its shape is {array.shape}"
         elif not array.flags.c_contiguous or not array.flags.writeable:
             problem = "it is not contiguous and writable"
-        elif any(np.may_share_memory(array, a) for t in tensors for a in _arrays(t)):
+        elif _shares_memory(array, tensors):
             problem = "it shares memory with an operand"
         if problem:
             raise BadOutput(problem=problem, dtype=last.dtype, shape=shape)
