@@ -46,6 +46,11 @@ class BadShape(OperandError):
     help_text = "pass a tuple of integers of at least 0, one a dimension"
 
 
+class MaskedArray(OperandError):
+    text = "{count} entries of a masked array have no value"
+    help_text = "fill it with .filled(0), or keep the others with .compressed()"
+
+
 class UnknownObject(OperandError):
     text = "can't make a tensor of {what}"
     help_text = "pass a NumPy array, a SciPy sparse matrix, a torch tensor, or use from_coords"
@@ -53,14 +58,23 @@ class UnknownObject(OperandError):
 
 def supported_values(values: Any, place: str = "") -> AnyArray:
     """The values as an array of a supported dtype in this machine's byte order; raises
-    UnsupportedDtype."""
-    array = np.asarray(values)
+    UnsupportedDtype, and MaskedArray if any is masked."""
+    array = unmasked(values)
     if array.dtype.name not in DTYPES:
         instead = "complex128" if array.dtype.kind == "c" else "float64"
         raise UnsupportedDtype(
             dtype=array.dtype, instead=instead, known=", ".join(DTYPES), place=place
         )
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def unmasked(values: Any) -> AnyArray:
+    """An array, unless entries of it are masked: NumPy would give what is behind the mask."""
+    if isinstance(values, np.ma.MaskedArray):
+        count = int(np.count_nonzero(np.ma.getmaskarray(values)))
+        if count:
+            raise MaskedArray(count=count)
+    return np.asarray(values)
 
 
 def checked_shape(shape: Sequence[Any]) -> tuple[int, ...]:
@@ -129,7 +143,7 @@ def from_coords(
 
 def _coordinate_arrays(coords: Any, rank: int) -> list[AnyInts]:
     try:
-        given = [np.asarray(c) for c in coords]
+        given = [unmasked(c) for c in coords]
     except (TypeError, ValueError) as error:
         raise BadEntries(problem=str(error), rank=rank) from None
     if len(given) != rank:

@@ -308,7 +308,8 @@ def test_text_files_are_written_whole(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(FileError, match="can.t be written: No space") as caught:
         write_text(path, "newer")
+    assert caught.value.place == str(path)
     assert [p.name for p in tmp_path.iterdir()] == ["kernel.c"]
     assert path.read_text() == "new"

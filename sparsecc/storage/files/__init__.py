@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import BytesIO
@@ -13,7 +12,8 @@ from typing import Any
 
 from sparsecc.diagnostics import did_you_mean
 from sparsecc.formats import Format
-from sparsecc.storage.files.errors import UnknownSuffix, UnreadableFile
+from sparsecc.storage.files.errors import UnknownSuffix
+from sparsecc.storage.files.whole import write_whole
 from sparsecc.storage.tensor import SparseTensor
 
 SUFFIXES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -59,9 +59,9 @@ def read(
 
 def write(tensor: SparseTensor, path: str | os.PathLike[str]) -> None:
     """Write a file by its suffix. The file appears whole or not at all: it is written beside and
-    renamed.
+    renamed (a device or a pipe is written to as it is).
 
-    Raises CannotHold where the file format can't hold the tensor, UnreadableFile where the folder
+    Raises CannotHold where the file format can't hold the tensor, UnwritableFile where the file
     can't be written."""
     where = Path(path)
     function, _, suffix = _function(where, "write")
@@ -70,21 +70,4 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str]) -> None:
     content = out.getvalue()
     if suffix.endswith(".gz"):
         content = gzip.compress(content, mtime=0)
-    try:
-        handle, beside = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.")
-    except OSError as error:
-        raise UnreadableFile(reason=error.strerror or str(error), place=str(path)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, where)
-    except OSError as error:
-        Path(beside).unlink(missing_ok=True)
-        raise UnreadableFile(reason=error.strerror or str(error), place=str(path)) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_whole(path, content)

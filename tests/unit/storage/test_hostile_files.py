@@ -7,6 +7,7 @@ import gzip
 import io
 import struct
 import tracemalloc
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import scipy.sparse as sp
 from storage_samples import sample
 
 from sparsecc.diagnostics import FileError, SparseccError
-from sparsecc.storage.files import read, write
+from sparsecc.storage.files import errors, read, write
 from sparsecc.storage.ingest import asarray
 
 library: Any = sp
@@ -229,6 +230,12 @@ def npy(shape: str, descr: str = "'<f8'", body: bytes = b"\0" * 16) -> bytes:
         (npy("(999999999999999, 999999999999)"), "bytes, 16 are there"),
         (npy("(-2, -1)"), "are there"),
         (npy("(2,)", "'|O'"), "Python objects"),
+        (npy("(0, 10**23)".replace("10**23", str(10**23)), body=b""), "not the shape"),
+        (npy(f"(0, {2**62}, 9)", body=b""), "shape (0, "),
+        (npy(f"({2**62}, 0)", body=b""), "shape ("),
+        (npy("(True,)", body=b"\0" * 8), "not the shape"),
+        (npy(f"({'1, ' * 70})", body=b"\0" * 8), "not the shape"),
+        (npy("(1,)", "('<f8', (2,))"), "its items are arrays"),
         (npy("(2,)", "'<U2'"), "not supported"),
         (npy("(2,)", "'<U0'", b""), "no size"),
         (npy("'x'"), "damaged"),
@@ -252,6 +259,29 @@ def test_an_archive_that_lies_about_its_size_is_refused_unread(tmp_path: Path) -
     (tmp_path / "a.npz").write_bytes(bytes(content))
     with pytest.raises(FileError, match="can't unfold to the 4294967294 declared"):
         read(tmp_path / "a.npz")
+
+
+def test_an_archive_with_two_arrays_of_a_name(tmp_path: Path) -> None:
+    for second in ("a", "a.npy"):
+        with (
+            warnings.catch_warnings(action="ignore"),
+            zipfile.ZipFile(tmp_path / "a.npz", "w") as archive,
+        ):
+            archive.writestr("a.npy", npy("(2,)"))
+            archive.writestr(second, npy("(2,)"))
+        with pytest.raises(FileError, match="'a': it is there twice"):
+            read(tmp_path / "a.npz")
+
+
+def test_gzip_without_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "MAX_UNFOLDED", 1 << 20)
+    text = HEAD + "2 2 1\n1 1 1\n"
+    (tmp_path / "a.mtx.gz").write_bytes(gzip.compress((text + " " * 900_000).encode()))
+    assert read(tmp_path / "a.mtx.gz").nnz == 1
+    (tmp_path / "a.mtx.gz").write_bytes(gzip.compress((text + " " * (64 << 20)).encode()))
+    with pytest.raises(FileError, match="unfold to more than") as caught:
+        read(tmp_path / "a.mtx.gz")
+    assert caught.value.place == str(tmp_path / "a.mtx.gz")
 
 
 # -- mutations -------------------------------------------------------------------------------------
