@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from sparsecc.diagnostics import OperandError
+from sparsecc.diagnostics import OperandError, UsageError
 from sparsecc.formats import Format, LevelArrays, LevelExpr, dense_format, parse_format
 from sparsecc.formats.level import AnyInts
 from sparsecc.formats.levels.dense import Dense
@@ -19,6 +19,8 @@ from sparsecc.storage.order import sorted_order
 from sparsecc.storage.pack import pack
 from sparsecc.storage.tensor import Check, SparseTensor
 from sparsecc.storage.validate import DTYPES
+
+MASKED: Any = np.ma.MaskedArray
 
 
 class UnsupportedDtype(OperandError):
@@ -70,7 +72,7 @@ def supported_values(values: Any, place: str = "") -> AnyArray:
 
 def unmasked(values: Any) -> AnyArray:
     """An array, unless entries of it are masked: NumPy would give what is behind the mask."""
-    if isinstance(values, np.ma.MaskedArray):
+    if isinstance(values, MASKED):
         count = int(np.count_nonzero(np.ma.getmaskarray(values)))
         if count:
             raise MaskedArray(count=count)
@@ -98,9 +100,15 @@ def checked_shape(shape: Sequence[Any]) -> tuple[int, ...]:
 
 
 def resolved(fmt: str | Format, rank: int) -> Format:
-    """A format by its spelling, for tensors of that rank; raises FormatError."""
+    """A format by its spelling, for tensors of that rank; raises FormatError, and UsageError for
+    what is neither text nor a format."""
     if isinstance(fmt, str):
         return parse_format(fmt, rank)
+    if not isinstance(cast(Any, fmt), Format):
+        raise UsageError(
+            f"a format is text or a Format, not of type {type(fmt).__name__}",
+            help="write its name, such as 'CSR'",
+        )
     if fmt.rank != rank:
         raise RankOfFormat(spelling=str(fmt), found=fmt.rank, wanted=rank)
     return fmt

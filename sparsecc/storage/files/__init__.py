@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from sparsecc.diagnostics import did_you_mean
+from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.formats import Format
 from sparsecc.storage.files.errors import UnknownSuffix
 from sparsecc.storage.files.whole import write_whole
@@ -37,6 +37,12 @@ def _function(path: Path, verb: str) -> tuple[Callable[..., Any], tuple[str, ...
     return getattr(import_module(module), f"{verb}_{kind}"), options, suffix
 
 
+def _path(path: Any) -> Path:
+    if isinstance(path, str | os.PathLike):
+        return Path(cast("str | os.PathLike[str]", path))
+    raise UsageError(f"a path is text or a pathlib.Path, not of type {type(path).__name__}")
+
+
 def read(
     path: str | os.PathLike[str],
     *,
@@ -51,7 +57,9 @@ def read(
     symmetric ``.mtx``;
     ``shape`` is that of a ``.tns``. Files are untrusted: whatever is wrong is one FileError with
     its place."""
-    where = Path(path)
+    where = _path(path)
+    if key is not None and not isinstance(cast(Any, key), str):
+        raise UsageError(f"key= is the name of an array, not {key!r}")
     function, options, _ = _function(where, "read")
     given = {"key": key, "mirror": mirror, "shape": shape}
     return function(where, format=format, **{name: given[name] for name in options})
@@ -63,7 +71,7 @@ def write(tensor: SparseTensor, path: str | os.PathLike[str]) -> None:
 
     Raises CannotHold where the file format can't hold the tensor, UnwritableFile where the file
     can't be written."""
-    where = Path(path)
+    where = _path(path)
     function, _, suffix = _function(where, "write")
     out = BytesIO()
     function(tensor, out)

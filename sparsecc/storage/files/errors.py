@@ -75,8 +75,8 @@ def read_bytes(path: Path) -> bytes:
     InflatedFile for gzip that unfolds without measure."""
     try:
         content = path.read_bytes()
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+        reason = getattr(error, "strerror", None) or str(error)
         raise UnreadableFile(reason=reason, place=str(path)) from None
     if content[:2] != b"\x1f\x8b":
         return content

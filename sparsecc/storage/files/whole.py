@@ -22,8 +22,9 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
                 file.write(content)
         else:
             _replace(Path(os.path.realpath(path)), content)
-    except OSError as error:
-        raise UnwritableFile(reason=error.strerror or str(error), place=str(path)) from None
+    except (OSError, ValueError) as error:  # ValueError: a path that no file can have
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UnwritableFile(reason=reason, place=str(path)) from None
 
 
 def _is_special(path: str | os.PathLike[str]) -> bool:

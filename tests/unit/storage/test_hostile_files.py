@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 from storage_samples import sample
 
-from sparsecc.diagnostics import FileError, SparseccError
+from sparsecc.diagnostics import FileError, SparseccError, UsageError
 from sparsecc.storage.files import errors, read, write
 from sparsecc.storage.ingest import asarray
 
@@ -28,6 +28,7 @@ UNSIGNED = "%%MatrixMarket matrix coordinate unsigned-integer general\n"
 SKEW = "%%MatrixMarket matrix coordinate {} skew-symmetric\n"
 ARRAY = "%%MatrixMarket matrix array real general\n"
 SYMMETRIC = "%%MatrixMarket matrix coordinate real {}\n"
+HERMITIAN = "%%MatrixMarket matrix {} complex hermitian\n"
 
 MTX: dict[str, tuple[str, int | None, str]] = {
     # what is wrong: (text, line, part of the message)
@@ -70,6 +71,8 @@ MTX: dict[str, tuple[str, int | None, str]] = {
     "not square": (SYMMETRIC.format("symmetric") + "2 3 0\n", 2, "2 rows and 3 columns"),
     "above": (SYMMETRIC.format("symmetric") + "2 2 1\n1 2 1\n", 3, "(1, 2) of a symmetric"),
     "on the diagonal": (SKEW.format("real") + "2 2 1\n1 1 1\n", 3, "(1, 1) of a skew"),
+    "complex diagonal": (HERMITIAN.format("coordinate") + "2 2 2\n2 1 0 1\n2 2 1 3\n", 4, "(1+3j)"),
+    "array of complex diagonal": (HERMITIAN.format("array") + "2 2\n1 0\n2 3\n4 5\n", 5, "(4+5j)"),
     "real hermitian": (SYMMETRIC.format("hermitian") + "2 2 0\n", 1, "hermitian matrix is complex"),
     "skew pattern": (SKEW.format("pattern") + "1 1 0\n", 1, "pattern"),
     "least negated": (
@@ -119,6 +122,18 @@ def assert_refused(path: Path, content: bytes, line: int | None, message: str) -
     assert message in str(caught.value)
     assert caught.value.place == (str(path) if line is None else f"{path}:{line}")
     assert caught.value.help
+
+
+def test_what_is_no_path_or_key(tmp_path: Path) -> None:
+    wrong: Any = 5
+    for attempt in (lambda: read(wrong), lambda: write(asarray(1.0), wrong)):
+        with pytest.raises(UsageError, match="a path is text or .* of type int"):
+            attempt()
+    with pytest.raises(UsageError, match="name of an array, not 5"):
+        read(tmp_path / "a.npz", key=wrong)
+    for attempt in (lambda: read("a\0.npy"), lambda: write(asarray(1.0), "a\0.npy")):
+        with pytest.raises(FileError, match="null"):
+            attempt()
 
 
 def test_tns_of_another_shape(tmp_path: Path) -> None:
