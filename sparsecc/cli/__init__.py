@@ -7,15 +7,20 @@ Exit status: 0 done, 1 the program failed (one clear message), 2 wrong usage.
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import IO
 
 from sparsecc.cli.commands import COMMANDS, find_command, overview
 from sparsecc.diagnostics import InternalError, SparseccError, UsageError
 
 DONE, FAILED, WRONG_USAGE, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+
+HELD: list[IO[str]] = []
 
 __all__ = ["COMMANDS", "main"]
 
@@ -24,6 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The console script: runs a command and gives its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
+    _stand_in_for_closed_files()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note_warning
@@ -46,6 +52,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         print(message_of(error), file=sys.stderr)
         return WRONG_USAGE if isinstance(error, UsageError) else FAILED
+
+
+class _ClosedOutput(io.TextIOBase):
+    """Standard output that the shell has closed (``>&-``): only a result for it is an error."""
+
+    def write(self, _text: str, /) -> int:
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
+def _stand_in_for_closed_files() -> None:
+    """Python has None for what the shell has closed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            # Held open, or the next file that is opened would be the standard one.
+            file = open(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8")
+            HELD.append(file)
+            setattr(sys, name, _ClosedOutput() if name == "stdout" else file)
 
 
 def _note_warning(message: Warning | str, *_place: object) -> None:

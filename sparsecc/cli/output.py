@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
@@ -24,19 +22,10 @@ def note(text: str) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file by renaming a temporary one over it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        # mkstemp's files are for their owner alone; this one gets what open() would give.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.fchmod(handle, 0o666 & ~mask)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    """Write a file by renaming a temporary one over it. Raises FileError."""
+    from sparsecc.storage.files.whole import write_whole
+
+    write_whole(path, text.encode("utf-8"))
 
 
 def show_text(text: str, output: str | None) -> None:

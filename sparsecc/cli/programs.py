@@ -31,7 +31,7 @@ def run(options: Namespace) -> None:
     if options.output is not None:
         _check_output(Path(options.output))
     kernel, operands = _kernel(options)
-    result = kernel(**operands)
+    result = kernel.call(operands)
     if options.explain:
         note(kernel.explain())
     if options.print_source:
@@ -264,7 +264,7 @@ def _time(kernel: Kernel, operands: dict[str, Any], count: int) -> None:
     samples: list[float] = []
     for _ in range(count):
         start = perf_counter()
-        kernel(**operands)
+        kernel.call(operands)
         samples.append((perf_counter() - start) * 1e3)
     stages = ", ".join(f"{stage} {ms:.2f}" for stage, ms in kernel.times.items())
     note(f"compile: {sum(kernel.times.values()):.2f} ms ({stages})")

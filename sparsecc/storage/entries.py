@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from sparsecc.diagnostics import OperandError
+from sparsecc.diagnostics import OperandError, UsageError
 from sparsecc.formats import Format, LevelArrays, LevelExpr, dense_format, parse_format
 from sparsecc.formats.level import AnyInts
 from sparsecc.formats.levels.dense import Dense
@@ -19,6 +19,8 @@ from sparsecc.storage.order import sorted_order
 from sparsecc.storage.pack import pack
 from sparsecc.storage.tensor import Check, SparseTensor
 from sparsecc.storage.validate import DTYPES
+
+MASKED: Any = np.ma.MaskedArray
 
 
 class UnsupportedDtype(OperandError):
@@ -46,6 +48,11 @@ class BadShape(OperandError):
     help_text = "pass a tuple of integers of at least 0, one a dimension"
 
 
+class MaskedArray(OperandError):
+    text = "{count} entries of a masked array have no value"
+    help_text = "fill it with .filled(0), or keep the others with .compressed()"
+
+
 class UnknownObject(OperandError):
     text = "can't make a tensor of {what}"
     help_text = "pass a NumPy array, a SciPy sparse matrix, a torch tensor, or use from_coords"
@@ -53,14 +60,23 @@ class UnknownObject(OperandError):
 
 def supported_values(values: Any, place: str = "") -> AnyArray:
     """The values as an array of a supported dtype in this machine's byte order; raises
-    UnsupportedDtype."""
-    array = np.asarray(values)
+    UnsupportedDtype, and MaskedArray if any is masked."""
+    array = unmasked(values)
     if array.dtype.name not in DTYPES:
         instead = "complex128" if array.dtype.kind == "c" else "float64"
         raise UnsupportedDtype(
             dtype=array.dtype, instead=instead, known=", ".join(DTYPES), place=place
         )
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def unmasked(values: Any) -> AnyArray:
+    """An array, unless entries of it are masked: NumPy would give what is behind the mask."""
+    if isinstance(values, MASKED):
+        count = int(np.count_nonzero(np.ma.getmaskarray(values)))
+        if count:
+            raise MaskedArray(count=count)
+    return np.asarray(values)
 
 
 def checked_shape(shape: Sequence[Any]) -> tuple[int, ...]:
@@ -84,9 +100,15 @@ def checked_shape(shape: Sequence[Any]) -> tuple[int, ...]:
 
 
 def resolved(fmt: str | Format, rank: int) -> Format:
-    """A format by its spelling, for tensors of that rank; raises FormatError."""
+    """A format by its spelling, for tensors of that rank; raises FormatError, and UsageError for
+    what is neither text nor a format."""
     if isinstance(fmt, str):
         return parse_format(fmt, rank)
+    if not isinstance(cast(Any, fmt), Format):
+        raise UsageError(
+            f"a format is text or a Format, not of type {type(fmt).__name__}",
+            help="write its name, such as 'CSR'",
+        )
     if fmt.rank != rank:
         raise RankOfFormat(spelling=str(fmt), found=fmt.rank, wanted=rank)
     return fmt
@@ -129,7 +151,7 @@ def from_coords(
 
 def _coordinate_arrays(coords: Any, rank: int) -> list[AnyInts]:
     try:
-        given = [np.asarray(c) for c in coords]
+        given = [unmasked(c) for c in coords]
     except (TypeError, ValueError) as error:
         raise BadEntries(problem=str(error), rank=rank) from None
     if len(given) != rank:

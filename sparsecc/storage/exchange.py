@@ -3,7 +3,7 @@ when asked."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from sparsecc.formats.levels.compressed import Compressed
 from sparsecc.formats.names import bsr, coo
 from sparsecc.storage import limits
 from sparsecc.storage.entries import (
+    BadEntries,
     UnsupportedDtype,
     from_numpy,
     refuse_out_of_range,
@@ -22,6 +23,7 @@ from sparsecc.storage.entries import (
 from sparsecc.storage.layout import AnyArray
 from sparsecc.storage.order import linear_key, sorted_order
 from sparsecc.storage.pack import pack, pack_levels
+from sparsecc.storage.plain import plain_indices, plain_levels
 from sparsecc.storage.tensor import BadLevels, SparseTensor
 from sparsecc.storage.validate import DTYPES, cheap_problems
 
@@ -52,6 +54,9 @@ def from_scipy(matrix: Any) -> SparseTensor:
         fmt = CSR if kind == "csr" else CSC
         return from_compressed(matrix.indptr, matrix.indices, matrix.data, shape, fmt, extents)
     if len(shape) == 2 and kind == "bsr":
+        if np.ndim(matrix.data) != 3 or 0 in matrix.data.shape[1:]:
+            problems = f"its values have shape {np.shape(matrix.data)}, not one block a coordinate"
+            raise BadLevels(format="BSR", shape=shape, problems=problems)
         rows, columns = matrix.data.shape[1:]
         extents = (shape[0] // rows, shape[1] // columns)
         return from_compressed(
@@ -65,15 +70,41 @@ def from_scipy(matrix: Any) -> SparseTensor:
 def from_coordinates(
     coords: list[AnyInts], values: AnyArray, shape: tuple[int, ...]
 ) -> SparseTensor:
-    """A COO tensor that shares the arrays if they are sorted and without repetitions."""
+    """A COO tensor that shares the arrays if they are sorted and without repetitions.
+
+    Raises BadEntries for arrays of different lengths or not of integers, EntryOutOfRange."""
+    rank = len(shape)
+    if len(coords) != rank:
+        raise BadEntries(
+            problem=f"{len(coords)} coordinate arrays for {rank} dimensions", rank=rank
+        )
+    if values.ndim != 1 or any(c.shape != values.shape for c in coords):
+        lengths = " and ".join("x".join(map(str, c.shape)) for c in coords)
+        found = "x".join(map(str, values.shape))
+        problem = (
+            f"{found} values for coordinate arrays of {lengths}" if coords else f"{found} values"
+        )
+        raise BadEntries(problem=problem, rank=rank)
+    for d, c in enumerate(coords):
+        if c.dtype.kind not in "iu" and len(c):
+            raise BadEntries(
+                problem=f"those of dimension {d} are {c.dtype}, not integers", rank=rank
+            )
     refuse_out_of_range(coords, shape)
+    coords = [c for c in plain_indices(coords if len(values) else _none(coords)) if c is not None]
     order, first = sorted_order(coords, shape, len(values))
     fmt = coo(len(shape))
     if order is not None or first is not None or not coords:
         return pack(coords, values, shape, fmt)
-    ends = np.array([0, len(values)], dtype=coords[0].dtype)
+    wide = coords[0].dtype == np.int64
+    ends = np.array([0, len(values)], np.int64 if wide else limits.inferred_dtype(len(values)))
     levels = (LevelArrays(ends, coords[0]), *(LevelArrays(None, c) for c in coords[1:]))
     return SparseTensor(shape, fmt, levels, values)
+
+
+def _none(coords: list[AnyInts]) -> list[AnyInts]:
+    """No coordinates: of an index type, whatever theirs is."""
+    return [c if c.dtype.kind in "iu" else np.zeros(0, dtype=np.int64) for c in coords]
 
 
 def from_compressed(
@@ -88,6 +119,9 @@ def from_compressed(
     coordinate."""
     positions, coordinates = np.asarray(positions), np.asarray(coordinates)
     values = supported_values(values)
+    if coordinates.ndim == 1 and len(coordinates) != (len(values) if values.ndim else 1):
+        problem = f"{len(values) if values.ndim else 1} values for {len(coordinates)} coordinates"
+        raise BadLevels(format=known_name(fmt), shape=shape, problems=problem)
     if positions.ndim == coordinates.ndim == 1 and len(positions) and positions.dtype.kind in "iu":
         end = max(0, int(positions[-1]))  # SciPy allows spare room at the end
         coordinates, values = coordinates[:end], values[:end]
@@ -97,10 +131,11 @@ def from_compressed(
     found = cheap_problems(shape, fmt, levels, stored)
     if not found:
         found, _ = UNSORTED.problems(levels[1], extents[0], extents[1])
-    if not found and len(coordinates) != len(values):
-        found = [f"{len(values)} values for {len(coordinates)} coordinates"]
     if found:
         raise BadLevels(format=known_name(fmt), shape=shape, problems="; ".join(found))
+    levels = cast(tuple[LevelArrays, ...], plain_levels(levels))
+    assert levels[1].positions is not None and levels[1].coordinates is not None
+    positions, coordinates = levels[1].positions, levels[1].coordinates
     rows = np.repeat(np.arange(extents[0], dtype=np.int64), np.diff(positions))
     key = linear_key([rows, coordinates], extents, len(rows))
     assert key is not None, "a matrix of that many rows has positions in memory"

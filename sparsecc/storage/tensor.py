@@ -22,6 +22,7 @@ from sparsecc.formats.level import AnyInts
 from sparsecc.storage import compiled, limits
 from sparsecc.storage.layout import block_depth, dim_coordinates, from_level_array
 from sparsecc.storage.order import combine, linear_key, sort_and_combine, sorted_order, split_key
+from sparsecc.storage.plain import CONTIGUOUS_AND_ALIGNED, plain, plain_levels
 from sparsecc.storage.validate import cheap_problems, level_problems
 
 AnyArray = npt.NDArray[Any]
@@ -65,19 +66,15 @@ class SparseTensor:
     values: AnyArray
 
     def __post_init__(self) -> None:
-        # Kernels read arrays as plain memory: every array of a tensor is contiguous.
-        if not self.values.flags.c_contiguous:
-            object.__setattr__(self, "values", np.ascontiguousarray(self.values))
-        if any(not array.flags.c_contiguous for level in self.levels for _, array in level):
-            levels = tuple(
-                LevelArrays(
-                    *(
-                        None if a is None else np.ascontiguousarray(a)
-                        for a in (lvl.positions, lvl.coordinates)
-                    )
-                )
-                for lvl in self.levels
-            )
+        # Kernels read arrays as plain memory, of one width for each role.
+        values = self.values
+        both = CONTIGUOUS_AND_ALIGNED
+        if values.flags.num & both != both or not values.dtype.isnative:
+            native = values.dtype.newbyteorder("=")
+            object.__setattr__(self, "values", plain(values, native))
+        fmt = self.format
+        levels = plain_levels(self.levels, fmt.pos_width, fmt.crd_width)
+        if levels is not self.levels:
             object.__setattr__(self, "levels", levels)
 
     # -- facts ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sparsecc.cli import commands, main, tables
@@ -308,7 +309,22 @@ def test_text_files_are_written_whole(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(FileError, match="can.t be written: No space") as caught:
         write_text(path, "newer")
+    assert caught.value.place == str(path)
     assert [p.name for p in tmp_path.iterdir()] == ["kernel.c"]
     assert path.read_text() == "new"
+
+
+def test_standard_files_that_are_closed(tmp_path: Path) -> None:
+    def run(command: str) -> subprocess.CompletedProcess[str]:
+        line = f"{sys.executable} -m sparsecc {command}"
+        return subprocess.run(["sh", "-c", line], cwd=ROOT, capture_output=True, text=True)
+
+    done = run("formats >&-")
+    assert (done.returncode, done.stderr) == (1, "error: standard output is closed\n")
+    assert run("nothing 2>&-").stdout == ""
+    np.save(tmp_path / "x.npy", np.ones(2))
+    done = run(f"convert {tmp_path}/x.npy {tmp_path}/y.npy >&- <&-")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "y.npy").is_file()

@@ -56,6 +56,23 @@ def test_result_as_text(folder: Path, capsys: Capture) -> None:
     assert output(capsys, "run", SPMV, "A=A.mtx", "x=x.npy") == "y = [ 7.,  9., 14.]\n"
 
 
+def test_operands_may_have_the_names_of_python(folder: Path, capsys: Capture) -> None:
+    command = ("run", "y[i] = 2 * self[i]", "self=x.npy", "--time", "1")
+    assert main(command) == 0
+    assert capsys.readouterr().out == "y = [2., 4., 6.]\n"
+
+
+def test_text_goes_to_devices_and_through_links(folder: Path, capsys: Capture) -> None:
+    command = ("compile", SPMV, "A=A.mtx", "x=x.npy", "-o")
+    Path("link.c").symlink_to("kernel.c")
+    assert output(capsys, *command, "link.c") == ""
+    assert Path("link.c").is_symlink() and "for" in Path("kernel.c").read_text()
+    assert output(capsys, *command, "/dev/null") == ""
+    assert Path("/dev/null").is_char_device()
+    shown = error(capsys, *command, "absent/kernel.c")
+    assert shown.startswith("absent/kernel.c: error: the file can't be written: No such file")
+
+
 @pytest.mark.parametrize("format", ["", ":CSR", ":CSC", ":COO", ":ds:1,0", ":BSR(2,2)", ":dense"])
 def test_every_operand_format(format: str, folder: Path, capsys: Capture) -> None:
     output(capsys, "run", SPMV, f"A=A.mtx{format}", "x=x.npy", "-o", "y.npy")

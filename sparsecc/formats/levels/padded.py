@@ -31,6 +31,11 @@ class Padded(Level):
     abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.ITERATE})
     padded: ClassVar[bool] = True
 
+    def problem(self, before: tuple[Level, ...], after: tuple[Level, ...]) -> str:
+        if all(level.name == "dense" for level in after):
+            return ""
+        return "a padded level must be the last, or followed by dense levels only"
+
     def pack(self, parents: Ints, coordinates: Ints, parent_count: int, size: int) -> Packed:
         counts = np.bincount(parents, minlength=parent_count)
         slots = int(counts.max()) if len(counts) else 0

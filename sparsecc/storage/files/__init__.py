@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import gzip
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from sparsecc.diagnostics import did_you_mean
+from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.formats import Format
-from sparsecc.storage.files.errors import UnknownSuffix, UnreadableFile
+from sparsecc.storage.files.errors import UnknownSuffix
+from sparsecc.storage.files.whole import write_whole
 from sparsecc.storage.tensor import SparseTensor
 
 SUFFIXES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -37,6 +37,12 @@ def _function(path: Path, verb: str) -> tuple[Callable[..., Any], tuple[str, ...
     return getattr(import_module(module), f"{verb}_{kind}"), options, suffix
 
 
+def _path(path: Any) -> Path:
+    if isinstance(path, str | os.PathLike):
+        return Path(cast("str | os.PathLike[str]", path))
+    raise UsageError(f"a path is text or a pathlib.Path, not of type {type(path).__name__}")
+
+
 def read(
     path: str | os.PathLike[str],
     *,
@@ -51,7 +57,9 @@ def read(
     symmetric ``.mtx``;
     ``shape`` is that of a ``.tns``. Files are untrusted: whatever is wrong is one FileError with
     its place."""
-    where = Path(path)
+    where = _path(path)
+    if key is not None and not isinstance(cast(Any, key), str):
+        raise UsageError(f"key= is the name of an array, not {key!r}")
     function, options, _ = _function(where, "read")
     given = {"key": key, "mirror": mirror, "shape": shape}
     return function(where, format=format, **{name: given[name] for name in options})
@@ -59,32 +67,15 @@ def read(
 
 def write(tensor: SparseTensor, path: str | os.PathLike[str]) -> None:
     """Write a file by its suffix. The file appears whole or not at all: it is written beside and
-    renamed.
+    renamed (a device or a pipe is written to as it is).
 
-    Raises CannotHold where the file format can't hold the tensor, UnreadableFile where the folder
+    Raises CannotHold where the file format can't hold the tensor, UnwritableFile where the file
     can't be written."""
-    where = Path(path)
+    where = _path(path)
     function, _, suffix = _function(where, "write")
     out = BytesIO()
     function(tensor, out)
     content = out.getvalue()
     if suffix.endswith(".gz"):
         content = gzip.compress(content, mtime=0)
-    try:
-        handle, beside = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.")
-    except OSError as error:
-        raise UnreadableFile(reason=error.strerror or str(error), place=str(path)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(beside, 0o666 & ~_umask())
-        os.replace(beside, where)
-    except OSError as error:
-        Path(beside).unlink(missing_ok=True)
-        raise UnreadableFile(reason=error.strerror or str(error), place=str(path)) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_whole(path, content)

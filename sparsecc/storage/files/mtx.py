@@ -181,7 +181,20 @@ def _entries(
                 place=table.place(row * width),
             )
         _refuse_least(table, values, strict, width)
+    if symmetry == "hermitian":
+        _refuse_complex_diagonal(table, coords[0] == coords[1], values, width)
     return coords, values
+
+
+def _refuse_complex_diagonal(table: TextTable, diagonal: Any, values: AnyArray, width: int) -> None:
+    bad = diagonal & (np.imag(values) != 0)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise BadLine(
+            problem=f"{values[row]} stands on the diagonal of a hermitian matrix, which is real",
+            wanted="correct the entry, or declare the matrix general",
+            place=table.place(row * width),
+        )
 
 
 def _refuse_least(table: TextTable, values: AnyArray, strict: bool, width: int) -> None:
@@ -229,6 +242,8 @@ def _array(
         _refuse_least(table, values, symmetry == "skew-symmetric", KINDS[field][1])
         dense = np.zeros((rows, columns), dtype=values.dtype)
         column, row = np.triu_indices(rows, 1 if symmetry == "skew-symmetric" else 0)
+        if symmetry == "hermitian":
+            _refuse_complex_diagonal(table, row == column, values, KINDS[field][1])
         if mirror:
             both, other = _mirrored([row, column], values, symmetry)
             dense[both[0], both[1]] = other

@@ -16,10 +16,13 @@ from sparsecc.formats import Format
 from sparsecc.storage.entries import from_numpy
 from sparsecc.storage.files.errors import BadArray, CannotHold, DamagedFile, read_bytes
 from sparsecc.storage.layout import AnyArray
+from sparsecc.storage.limits import INT64_MAX
 from sparsecc.storage.tensor import SparseTensor
 from sparsecc.storage.validate import DTYPES
 
 MAX_HEADER = 10_000
+MAX_DIMENSIONS = 64
+"""NumPy's own limit."""
 
 
 def parse_npy(content: bytes, place: str, key: str) -> AnyArray:
@@ -41,6 +44,13 @@ def parse_npy(content: bytes, place: str, key: str) -> AnyArray:
     if dtype.hasobject:
         help = "save the array with a numeric dtype"
         raise BadArray(key=key, problem="it holds Python objects", place=place, help=help)
+    if dtype.subdtype is not None:
+        raise BadArray(key=key, problem=f"its items are arrays ({dtype})", place=place)
+    if len(shape) > MAX_DIMENSIONS or any(
+        isinstance(extent, bool) or extent > INT64_MAX for extent in shape
+    ):
+        problem = f"{str(shape)[:100]} is not the shape of an array"
+        raise BadArray(key=key, problem=problem, place=place)
     there = len(content) - stream.tell()
     if any(extent < 0 for extent in shape) or prod(shape) * dtype.itemsize != there:
         needed = prod(shape) * dtype.itemsize
@@ -49,7 +59,10 @@ def parse_npy(content: bytes, place: str, key: str) -> AnyArray:
     if not dtype.itemsize:
         raise BadArray(key=key, problem=f"its dtype {dtype} has no size", place=place)
     flat = np.frombuffer(content, dtype=dtype, offset=stream.tell())
-    return flat.reshape(shape, order="F" if fortran else "C")
+    try:
+        return flat.reshape(shape, order="F" if fortran else "C")
+    except ValueError as error:  # extents beside a 0 whose product is beyond 64 bits
+        raise BadArray(key=key, problem=f"shape {shape}: {error}", place=place) from None
 
 
 def numeric(array: AnyArray, place: str, key: str) -> AnyArray:

@@ -65,7 +65,12 @@ class _Arrays:
             self.archive = zipfile.ZipFile(BytesIO(read_bytes(path)))
         except (zipfile.BadZipFile, ValueError, OSError, EOFError, NotImplementedError) as error:
             raise DamagedFile(reason=str(error), place=self.place) from None
-        self.members = {i.filename.removesuffix(".npy"): i for i in self.archive.infolist()}
+        self.members: dict[str, zipfile.ZipInfo] = {}
+        for info in self.archive.infolist():
+            name = info.filename.removesuffix(".npy")
+            if name in self.members:
+                raise BadArray(key=name, problem="it is there twice", place=self.place)
+            self.members[name] = info
         self.names = list(self.members)
 
     def __getitem__(self, key: str) -> AnyArray:

@@ -85,7 +85,7 @@ def read_tns(
             raise IndexOutOfRange(
                 index=int(column[row]),
                 dim=d,
-                extent=extents[d] if declared else "2**63)",
+                extent=extents[d] if declared else "2**63 - 1",
                 line=header_line,
                 place=table.place(row * (rank + 1) + d),
             )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from storage_samples import CUBE_FORMATS, MATRIX_FORMATS, sample
 
+from sparsecc.diagnostics import FormatError, UsageError
 from sparsecc.formats import parse_format
 from sparsecc.storage import compiled, conversion_graph
 from sparsecc.storage.convert import conversion_path, convert
@@ -136,3 +137,21 @@ def test_scipy_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
         assert compiled.scipy_sparse() is None
     finally:
         compiled.installed.cache_clear()
+
+
+def test_what_is_no_format() -> None:
+    wrong: Any = None
+    tensor = asarray(np.eye(2))
+    with pytest.raises(UsageError, match="of type NoneType"):
+        tensor.to(wrong)
+    with pytest.raises(UsageError, match="of type int"):
+        asarray(np.eye(2), format=cast(Any, 5))
+
+
+def test_padded_levels_stand_last_or_above_dense_ones() -> None:
+    with pytest.raises(FormatError, match="a padded level must be the last"):
+        parse_format("(i, j, k) -> (i : dense, j : padded, k : compressed)")
+    dense = np.zeros((3, 4, 2))
+    dense[0, 1], dense[2, 3], dense[2, 0] = 1, [2, 0], [0, 3]
+    tensor = asarray(dense, "(i, j, k) -> (i : dense, j : padded, k : dense)").check()
+    assert np.array_equal(tensor.to_numpy(), dense)

@@ -7,6 +7,7 @@ import gzip
 import io
 import struct
 import tracemalloc
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ import pytest
 import scipy.sparse as sp
 from storage_samples import sample
 
-from sparsecc.diagnostics import FileError, SparseccError
-from sparsecc.storage.files import read, write
+from sparsecc.diagnostics import FileError, SparseccError, UsageError
+from sparsecc.storage.files import errors, read, write
 from sparsecc.storage.ingest import asarray
 
 library: Any = sp
@@ -27,6 +28,7 @@ UNSIGNED = "%%MatrixMarket matrix coordinate unsigned-integer general\n"
 SKEW = "%%MatrixMarket matrix coordinate {} skew-symmetric\n"
 ARRAY = "%%MatrixMarket matrix array real general\n"
 SYMMETRIC = "%%MatrixMarket matrix coordinate real {}\n"
+HERMITIAN = "%%MatrixMarket matrix {} complex hermitian\n"
 
 MTX: dict[str, tuple[str, int | None, str]] = {
     # what is wrong: (text, line, part of the message)
@@ -69,6 +71,8 @@ MTX: dict[str, tuple[str, int | None, str]] = {
     "not square": (SYMMETRIC.format("symmetric") + "2 3 0\n", 2, "2 rows and 3 columns"),
     "above": (SYMMETRIC.format("symmetric") + "2 2 1\n1 2 1\n", 3, "(1, 2) of a symmetric"),
     "on the diagonal": (SKEW.format("real") + "2 2 1\n1 1 1\n", 3, "(1, 1) of a skew"),
+    "complex diagonal": (HERMITIAN.format("coordinate") + "2 2 2\n2 1 0 1\n2 2 1 3\n", 4, "(1+3j)"),
+    "array of complex diagonal": (HERMITIAN.format("array") + "2 2\n1 0\n2 3\n4 5\n", 5, "(4+5j)"),
     "real hermitian": (SYMMETRIC.format("hermitian") + "2 2 0\n", 1, "hermitian matrix is complex"),
     "skew pattern": (SKEW.format("pattern") + "1 1 0\n", 1, "pattern"),
     "least negated": (
@@ -118,6 +122,18 @@ def assert_refused(path: Path, content: bytes, line: int | None, message: str) -
     assert message in str(caught.value)
     assert caught.value.place == (str(path) if line is None else f"{path}:{line}")
     assert caught.value.help
+
+
+def test_what_is_no_path_or_key(tmp_path: Path) -> None:
+    wrong: Any = 5
+    for attempt in (lambda: read(wrong), lambda: write(asarray(1.0), wrong)):
+        with pytest.raises(UsageError, match="a path is text or .* of type int"):
+            attempt()
+    with pytest.raises(UsageError, match="name of an array, not 5"):
+        read(tmp_path / "a.npz", key=wrong)
+    for attempt in (lambda: read("a\0.npy"), lambda: write(asarray(1.0), "a\0.npy")):
+        with pytest.raises(FileError, match="null"):
+            attempt()
 
 
 def test_tns_of_another_shape(tmp_path: Path) -> None:
@@ -229,6 +245,12 @@ def npy(shape: str, descr: str = "'<f8'", body: bytes = b"\0" * 16) -> bytes:
         (npy("(999999999999999, 999999999999)"), "bytes, 16 are there"),
         (npy("(-2, -1)"), "are there"),
         (npy("(2,)", "'|O'"), "Python objects"),
+        (npy("(0, 10**23)".replace("10**23", str(10**23)), body=b""), "not the shape"),
+        (npy(f"(0, {2**62}, 9)", body=b""), "shape (0, "),
+        (npy(f"({2**62}, 0)", body=b""), "shape ("),
+        (npy("(True,)", body=b"\0" * 8), "not the shape"),
+        (npy(f"({'1, ' * 70})", body=b"\0" * 8), "not the shape"),
+        (npy("(1,)", "('<f8', (2,))"), "its items are arrays"),
         (npy("(2,)", "'<U2'"), "not supported"),
         (npy("(2,)", "'<U0'", b""), "no size"),
         (npy("'x'"), "damaged"),
@@ -252,6 +274,29 @@ def test_an_archive_that_lies_about_its_size_is_refused_unread(tmp_path: Path) -
     (tmp_path / "a.npz").write_bytes(bytes(content))
     with pytest.raises(FileError, match="can't unfold to the 4294967294 declared"):
         read(tmp_path / "a.npz")
+
+
+def test_an_archive_with_two_arrays_of_a_name(tmp_path: Path) -> None:
+    for second in ("a", "a.npy"):
+        with (
+            warnings.catch_warnings(action="ignore"),
+            zipfile.ZipFile(tmp_path / "a.npz", "w") as archive,
+        ):
+            archive.writestr("a.npy", npy("(2,)"))
+            archive.writestr(second, npy("(2,)"))
+        with pytest.raises(FileError, match="'a': it is there twice"):
+            read(tmp_path / "a.npz")
+
+
+def test_gzip_without_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "MAX_UNFOLDED", 1 << 20)
+    text = HEAD + "2 2 1\n1 1 1\n"
+    (tmp_path / "a.mtx.gz").write_bytes(gzip.compress((text + " " * 900_000).encode()))
+    assert read(tmp_path / "a.mtx.gz").nnz == 1
+    (tmp_path / "a.mtx.gz").write_bytes(gzip.compress((text + " " * (64 << 20)).encode()))
+    with pytest.raises(FileError, match="unfold to more than") as caught:
+        read(tmp_path / "a.mtx.gz")
+    assert caught.value.place == str(tmp_path / "a.mtx.gz")
 
 
 # -- mutations -------------------------------------------------------------------------------------

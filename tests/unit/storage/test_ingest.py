@@ -179,3 +179,16 @@ def test_int64_indices_of_scipy_are_kept() -> None:
     tensor = asarray(matrix).check()
     assert tensor.shape == (3, 3_000_000_001)
     assert np.shares_memory(tensor.levels[1].coordinates, matrix.coords[1])
+
+
+def test_masked_arrays_are_refused_if_anything_is_masked() -> None:
+    masked: Any = np.ma.masked_array(np.ones((2, 2)), mask=[[True, False], [False, True]])
+    with pytest.raises(OperandError, match="2 entries of a masked array") as caught:
+        asarray(masked)
+    assert "filled(0)" in caught.value.help
+    with pytest.raises(OperandError, match="masked"):
+        from_coords([[0, 1]], masked[0], (2,))
+    with pytest.raises(OperandError, match="masked"):
+        from_coords([np.ma.masked_array([0, 1], mask=[False, True])], 1.0, (2,))
+    whole: Any = np.ma.masked_array(np.eye(2))
+    assert np.array_equal(asarray(whole).to_numpy(), np.eye(2))

@@ -222,7 +222,6 @@ def csr(positions: object, coordinates: object, count: int) -> SparseTensor:
         ([0, 2, 2], [1, 0], 2, "descend at entry 1"),
         ([0, 2, 2], [1, 1], 2, "repeat at entry 1"),
         ([0, 1, 2], [0, 1], 3, "3 values for 2 positions"),
-        ([0.0, 1.0, 2.0], [0, 1], 2, "integer dtype"),
         ([[0, 1, 2]], [0, 1], 2, "one-dimensional"),
     ],
 )
