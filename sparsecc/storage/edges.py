@@ -105,7 +105,7 @@ def coordinates_to_rows(tensor: SparseTensor, dst: Format, limit: int | None) ->
 def _ends(rows: AnyInts, extent: int) -> AnyInts:
     """Positions of sorted rows: where each row starts, and the end."""
     dtype = limits.inferred_dtype(len(rows))
-    if len(rows) > 64 * extent:
+    if len(rows) > 32 * extent:
         return np.searchsorted(rows, np.arange(extent + 1, dtype=rows.dtype)).astype(dtype)
     ends = np.zeros(extent + 1, dtype=dtype)
     np.cumsum(np.bincount(rows, minlength=extent), out=ends[1:])
