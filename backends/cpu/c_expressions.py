@@ -164,7 +164,7 @@ class Expressions:
             return binary(*FLOAT_BINARY[op.name], kind, a, b)
         if op.name in LOGIC and type_ == i1:
             return self.logic(op.name, *(use(v) for v in op.operands))
-        if op.name in INT_BINARY:
+        if op.name in INT_BINARY and (op.name not in HELPERS or isinstance(type_, IndexType)):
             a, b = (use(v) for v in op.operands)
             return self.integer(op.name, type_, kind, a, b)
         if op.name in HELPERS:

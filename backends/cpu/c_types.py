@@ -170,6 +170,14 @@ FLOAT_COMPARISONS = (
 
 HELPERS: dict[str, tuple[str, str]] = {
     # operation: name of the helper for a type, and its text
+    "arith.divsi": ("quotient", """\
+/* 0 where the divisor is; the least number divided by -1 stays. */
+static {t} {f}({t} a, {t} b) {{
+    return b == 0 ? 0 : b == -1 ? ({t})(0 - (u{t})a) : a / b;
+}}"""),
+    "arith.remsi": ("remainder", "static {t} {f}({t} a, {t} b) {{ return b == 0 || b == -1 ? 0 : a % b; }}"),
+    "arith.divui": ("uquotient", "static {t} {f}({t} a, {t} b) {{ return b == 0 ? 0 : (u{t})a / (u{t})b; }}"),
+    "arith.remui": ("uremainder", "static {t} {f}({t} a, {t} b) {{ return b == 0 ? 0 : (u{t})a % (u{t})b; }}"),
     "arith.minsi": ("min", "static {t} {f}({t} a, {t} b) {{ return a < b ? a : b; }}"),
     "arith.maxsi": ("max", "static {t} {f}({t} a, {t} b) {{ return a > b ? a : b; }}"),
     "arith.minui": ("umin", "static {t} {f}({t} a, {t} b) {{ return (u{t})a < (u{t})b ? a : b; }}"),

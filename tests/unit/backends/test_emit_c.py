@@ -219,3 +219,34 @@ def test_computes_what_the_machine_code_does(
         np.testing.assert_allclose(found.values, wanted.values, rtol=1e-13)
     else:
         np.testing.assert_array_equal(found.values, wanted.values)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc, gcc, clang) is on PATH")
+def test_integers_divide_by_zero_as_in_machine_code(tmp_path: Path) -> None:
+    body = "\n".join(
+        f"%{name} = arith.{name} %a, %b : i32" for name in ("divsi", "remsi", "divui", "remui")
+    )
+    kernel = sc.compile_mlir(f"""
+      func.func @main(%x: tensor<?xi32>, %y: tensor<?xi32>) -> tensor<?xi32> {{
+        %c0 = arith.constant 0 : index
+        %n = tensor.dim %x, %c0 : tensor<?xi32>
+        %e = tensor.empty(%n) : tensor<?xi32>
+        %r = linalg.generic {{indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>,
+                             affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
+          ins(%x, %y : tensor<?xi32>, tensor<?xi32>) outs(%e : tensor<?xi32>) {{
+        ^bb0(%a: i32, %b: i32, %c: i32):
+          {body}
+          %s = arith.addi %divsi, %remsi : i32
+          %t = arith.xori %divui, %remui : i32
+          %u = arith.addi %s, %t : i32
+          linalg.yield %u : i32
+        }} -> tensor<?xi32>
+        return %r : tensor<?xi32>
+      }}""")
+    x = np.array([7, -7, 5, -(2**31), 3, -(2**31)], np.int32)
+    y = np.array([2, 2, 0, -1, -1, 0], np.int32)
+    tensors = kernel.bind({"x": x, "y": y})
+    (wanted,) = kernel.executor(tensors)
+    (found,) = Executor(kernel.plan, functions_from_c(kernel, tmp_path))(tensors)
+    np.testing.assert_array_equal(found.values, wanted.values)
+    assert wanted.values[2] == wanted.values[5] == 0
