@@ -12,4 +12,5 @@ PASSES: dict[str, str] = {
 STRATEGIES: dict[str, str] = {
     "inferred": "sparsecc.passes.selection.select_formats:SelectFormats",
 }
-"""What ``select-formats{strategy=…}`` knows; outsiders' entry point group is ``sparsecc.strategies``."""
+"""What is listed as a strategy; ``select-formats`` runs ``inferred`` alone so far. Outsiders' entry point group is
+``sparsecc.strategies``."""
