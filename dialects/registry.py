@@ -27,10 +27,11 @@ DIALECTS: dict[str, str] = {
     "ub": "xdsl.dialects.ub:UB",
     "sparse_tensor": "sparsecc.dialects.sparse_tensor.dialect:SparseTensor",
     "iteration": "sparsecc.dialects.iteration:Iteration",
+    "tile": "sparsecc.dialects.tile:Tile",
 }
 """name -> ``module:Dialect``. Packages add theirs by an entry point ``sparsecc.dialects``."""
 
-OWN = ("sparse_tensor", "iteration")
+OWN = ("sparse_tensor", "iteration", "tile")
 """Those that xDSL does not ship."""
 
 OVERLAYS: dict[str, tuple[str, ...]] = {

@@ -21,6 +21,33 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class TileSource:
+    """A GPU kernel as text, and all that compiling and launching it takes.
+
+    ``text`` is a Python module that runs by hand. It defines ``entry`` (a Triton or Gluon kernel whose only parameters
+    are ``arguments``: every constant stands in the text), ``grid(**ints)`` from the integer arguments to the number of
+    programs along each axis, and, if there are roles ``work.NAME``, ``work(**ints)`` to the bytes of each."""
+
+    entry: str
+    text: str
+    gluon: bool
+    arguments: tuple[tuple[str, str], ...]
+    """Names and types in order, as Triton spells types: ``*fp16 *bf16 *fp32 *i8 *i32 i32 i64 fp32``, or
+    ``tensordesc<fp16[128, 64]>`` for a tensor map in bulk copies' order."""
+    roles: tuple[str, ...]
+    """What each argument is: ``in0.values``, ``in0.positions1``, ``in0.coordinates1``, ``in0.dim0``, ``in0.stride0``
+    (elements), ``in1.packed``, ``in1.offsets``, ``out.values``, ``out.dim0``, ``out.stride0``, ``work.NAME``."""
+    aligned: tuple[str, ...]
+    """Arguments that the code relies on to be multiples of 16 (addresses: bytes): a launch checks it."""
+    warps: int
+    stages: int = 1
+    registers: int | None = None
+    """The most registers of a thread, where the code needs a limit."""
+    instructions: tuple[str, ...] = ()
+    """Machine instructions that it promises, as the disassembler names them: ``HMMA.SP``, ``HGMMA``."""
+
+
+@dataclass(frozen=True)
 class Convert:
     """Tensor ``dest`` is ``source`` in another format; ``reason`` says who wants it."""
 

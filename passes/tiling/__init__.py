@@ -1,0 +1,1 @@
+"""From tensors to tile kernels: contractions are recognised, everything else is cut into programs of blocks."""
