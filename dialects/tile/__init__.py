@@ -11,6 +11,8 @@ from xdsl.ir import Dialect
 from sparsecc.dialects.tile import blocks, fragments
 from sparsecc.dialects.tile.schedule import ScheduleAttr
 
-Tile = Dialect("tile", [*blocks.OPS, *fragments.OPS], [ScheduleAttr, *blocks.ATTRIBUTES, *fragments.ATTRIBUTES])
+Tile = Dialect(
+    "tile", [*blocks.OPS, *fragments.OPS], [ScheduleAttr, *blocks.ATTRIBUTES, *fragments.ATTRIBUTES]
+)
 
 __all__ = ["ScheduleAttr", "Tile"]

@@ -22,7 +22,7 @@ class ScheduleAttr(ParametrizedAttribute):
 
     name = "tile.schedule"
     family: StringAttr = param_def()
-    parameters: DictionaryAttr = param_def()
+    settings: DictionaryAttr = param_def()
 
     @staticmethod
     def of(family: str, parameters: Mapping[str, int]) -> ScheduleAttr:
@@ -33,13 +33,13 @@ class ScheduleAttr(ParametrizedAttribute):
     def numbers(self) -> dict[str, int]:
         """The parameters by name."""
         found: dict[str, int] = {}
-        for key, value in self.parameters.data.items():
+        for key, value in self.settings.data.items():
             assert isinstance(value, IntegerAttr)
             found[key] = value.value.data
         return found
 
     def verify(self) -> None:
-        for key, value in self.parameters.data.items():
+        for key, value in self.settings.data.items():
             if not isinstance(value, IntegerAttr):
                 raise VerifyException(f"{key} of a schedule is a number")
 
@@ -60,7 +60,7 @@ class ScheduleAttr(ParametrizedAttribute):
                 parser.Delimiter.BRACES, lambda: _parse_pair(parser)
             )
         schedule = ScheduleAttr.of(family, dict(pairs))
-        return (schedule.family, schedule.parameters)
+        return (schedule.family, schedule.settings)
 
 
 def _parse_pair(parser: AttrParser) -> tuple[str, int]:
