@@ -12,8 +12,8 @@ from dataclasses import dataclass
 class EpilogueStep:
     """One scalar operation on each element of the result: ``dest = op(arguments)``.
 
-    ``op``: ``load`` (arguments: a tensor's name and which of ``n t`` it is indexed by), ``constant`` (a literal), ``cast``
-    (a value, a dtype) or an arith/math operation by its IR name (``arith.addf``, ``math.exp``)."""
+    ``op``: ``load`` (arguments: a tensor's name and which of ``n t`` it is indexed by), ``constant`` (a literal),
+    ``cast`` (a value, a dtype) or an arith/math operation by its IR name (``arith.addf``, ``math.exp``)."""
 
     dest: str
     op: str
