@@ -47,7 +47,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from sparsecc.dialects.reading import block_shape, block_type, element_type
 from sparsecc.dialects.tile import elementwise
-from sparsecc.dialects.tile.elementwise import CastOp, CompareOp, SelectOp
+from sparsecc.dialects.tile.elementwise import (
+    FLOAT_PREDICATES,
+    INTEGER_PREDICATES,
+    CastOp,
+    CompareOp,
+    SelectOp,
+)
 from sparsecc.dialects.tile.grid import Factor, GridAttr
 
 NUMBER = IntegerAttr.constr(i64)
@@ -387,6 +393,7 @@ OPS: list[type[Operation]] = [
 ATTRIBUTES: list[type[Attribute]] = [GridAttr]
 
 __all__ = [
-    "ATTRIBUTES", "OPS", "AtomicAddOp", "BroadcastOp", "CastOp", "CompareOp", "DotOp", "ExpandDimsOp", "Factor",
-    "GridAttr", "IotaOp", "LoadOp", "ProgramIdOp", "ReduceOp", "SelectOp", "SplatOp", "StoreOp", "TransOp",
+    "ATTRIBUTES", "FLOAT_PREDICATES", "INTEGER_PREDICATES", "OPS",
+    "AtomicAddOp", "BroadcastOp", "CastOp", "CompareOp", "DotOp", "ExpandDimsOp", "Factor", "GridAttr", "IotaOp",
+    "LoadOp", "ProgramIdOp", "ReduceOp", "SelectOp", "SplatOp", "StoreOp", "TransOp",
 ]  # fmt: skip
