@@ -7,6 +7,7 @@ PASSES: dict[str, str] = {
     "schedule-loops": "sparsecc.passes.sparsification.schedule_loops:ScheduleLoops",
     "sparsify": "sparsecc.passes.sparsification.sparsify:Sparsify",
     "lower-iteration": "sparsecc.passes.sparsification.lower_iteration:LowerIteration",
+    "tile-iteration": "sparsecc.passes.tiling.tile_iteration:TileIteration",
 }
 
 STRATEGIES: dict[str, str] = {
