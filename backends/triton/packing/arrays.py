@@ -121,7 +121,7 @@ class NumpyArrays:
         return np.cumsum(flat, dtype=np.int64)
 
     def searchsorted(self, ascending: Array, at: Array) -> Array:
-        return np.searchsorted(ascending, at)
+        return np.asarray(np.searchsorted(ascending, at))
 
     def bincount(self, flat: Array, size: int) -> Array:
         return np.bincount(flat, minlength=size)
