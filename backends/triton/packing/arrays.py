@@ -18,14 +18,18 @@ from sparsecc.diagnostics import OperandError
 Array = Any
 """A NumPy array or a torch tensor: their operators agree, their types have nothing in common."""
 
-DTYPES = {"float16": "f16", "bfloat16": "bf16", "int8": "i8", "float32": "f32", "float64": "f64"}
+DTYPES = {
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "bool",
+    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
 """Both libraries' names of dtypes, and ours."""
 INTEGERS = {8: "int8", 16: "int16", 32: "int32", 64: "int64"}
 BITS = {"f16": 16, "bf16": 16, "i8": 8, "f32": 32, "f64": 64}
 
 
 class WrongArray(OperandError):
-    text = "{what} is not a NumPy array, a torch tensor or a SparseTensor"
+    text = "{what} is not a NumPy array, a strided torch tensor or a SparseTensor"
     help_text = "convert it with sparsecc.asarray() or numpy.asarray()"
 
 
@@ -121,7 +125,7 @@ class NumpyArrays:
         return np.cumsum(flat, dtype=np.int64)
 
     def searchsorted(self, ascending: Array, at: Array) -> Array:
-        return np.searchsorted(ascending, at)
+        return ascending.searchsorted(at)
 
     def bincount(self, flat: Array, size: int) -> Array:
         return np.bincount(flat, minlength=size)
@@ -152,7 +156,7 @@ class TorchArrays:
         return DTYPES.get(name, name)
 
     def bits(self, a: Array) -> Array:
-        return a.view(self.integers[a.dtype.itemsize * 8])
+        return a.detach().view(self.integers[a.dtype.itemsize * 8])
 
     def values(self, bits: Array, dtype: str) -> Array:
         return bits.view(
@@ -161,9 +165,9 @@ class TorchArrays:
 
     def view(self, a: Array, width: int) -> Array:
         a = a.contiguous()
-        step = max(1, width // 8 // a.dtype.itemsize)
-        if a.storage_offset() % step:  # a wider view must begin at a multiple of its width
-            a = a.clone()
+        size = width // 8
+        if a.storage_offset() * a.dtype.itemsize % size or a.data_ptr() % size:
+            a = a.clone()  # a wider view must begin at a multiple of its width
         return a.view(self.integers[width])
 
     def cast(self, a: Array, width: int) -> Array:
@@ -225,5 +229,7 @@ def arrays_of(a: object, what: str = "the weight") -> Arrays:
         return NumpyArrays()
     if is_torch(a):
         tensor: Any = a
-        return TorchArrays(tensor.device)
+        if str(tensor.layout) == "torch.strided":
+            return TorchArrays(tensor.device)
+        raise WrongArray(what=f"{what}, a tensor of layout {tensor.layout},")
     raise WrongArray(what=f"{what}, a {type(a).__name__},")

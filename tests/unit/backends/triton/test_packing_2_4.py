@@ -137,6 +137,16 @@ def test_torch_tensors_pack_to_the_same_bits(dtype: str) -> None:
     assert torch.equal(pack_2_4(there.T.contiguous().T).arrays["packed"], packed.arrays["packed"])
 
 
+def test_parameters_pack_and_sparse_tensors_of_torch_do_not() -> None:
+    torch: Any = pytest.importorskip("torch")
+    w = two_of_four(np.random.default_rng(2), 16, 64, "f16")
+    packed = pack_2_4(torch.nn.Parameter(torch.from_numpy(w)))
+    assert not packed.arrays["packed"].requires_grad
+    assert np.array_equal(packed.arrays["packed"].numpy(), pack_2_4(w).arrays["packed"])
+    with pytest.raises(WrongArray, match=r"a tensor of layout torch\.sparse_coo, is not"):
+        pack_2_4(torch.from_numpy(w).to_sparse())
+
+
 def test_batches_are_packed_one_after_another() -> None:
     rng = np.random.default_rng(5)
     w = np.stack([two_of_four(rng, 18, 68, "f16") for _ in range(6)]).reshape(2, 3, 18, 68)
