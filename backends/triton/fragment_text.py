@@ -79,6 +79,7 @@ def head(c: Contraction, family: str, schedule: Mapping[str, int], sentences: Se
     ]
     return (
         '"""' + "\n".join(lines) + '\n"""\n\n'
+        "import triton.language as tl\n"
         "from triton.experimental import gluon\n"
         "from triton.experimental.gluon import language as gl\n\n"
     )
@@ -113,43 +114,54 @@ def integers(c: Contraction) -> str:
     return "M, N, K, ldx, ldy" + (", batches, x_batch, y_batch" if c.batched[0] else "")
 
 
+ROW_BLOCKS = 32768
+"""Blocks of rows along the second axis of a grid (it has room for 65535); the third axis counts such groups."""
+
+
 def launch(c: Contraction, splitk: int, *, rows: int, tokens: int, cells: int) -> str:
     """``grid`` and ``work``: blocks of ``rows`` rows and ``tokens`` tokens, each with ``cells`` partial sums."""
-    blocks = f"-(-N // {rows}) * -(-M // {tokens})" + (" * batches" if c.batched[0] else "")
     names = integers(c)
+    outputs = f"-(-M // {tokens})" + (" * batches" if c.batched[0] else "")
+    parts = f" * {splitk}" if splitk > 1 else ""
     text = (
         f"\n\ndef grid({names}):\n"
-        f'    """Programs along each axis: blocks of {rows} rows and {tokens} tokens'
-        f'{", then parts of K" if splitk > 1 else ""}."""\n'
-        f"    return ({blocks}, {splitk}, 1)\n"
+        f'    """Programs: blocks of {tokens} tokens{" times parts of K" if parts else ""}; blocks of {rows} rows,'
+        f' groups of {ROW_BLOCKS} of those."""\n'
+        f"    row_blocks = -(-N // {rows})\n"
+        f"    return ({outputs}{parts}, min(row_blocks, {ROW_BLOCKS}), -(-row_blocks // {ROW_BLOCKS}))\n"
     )
     if splitk > 1:
         text += (
             f"\n\ndef work({names}):\n"
             '    """Bytes of the partial sums and of the arrival counters (zero before and after)."""\n'
-            f"    blocks = {blocks}\n"
-            f'    return {{"partial": blocks * {splitk * cells * 4}, "counters": blocks * 4}}\n'
+            f"    parts, rows, groups = grid({names})\n"
+            f'    return {{"partial": parts * rows * groups * {cells * 4},'
+            f' "counters": parts // {splitk} * rows * groups * 4}}\n'
         )
     return text
 
 
-def place_lines(c: Contraction) -> list[str]:
-    """Which block of the result a program owns."""
+def place_lines(c: Contraction, splitk: int) -> list[str]:
+    """Which block of the result a program owns (``block`` is its number), and which part of K."""
     lines = [
-        "block = gl.program_id(0)",
-        "row_blocks = gl.cdiv(N, BLOCK_ROWS)",
+        f"row_block = gl.program_id(1) + gl.program_id(2) * {ROW_BLOCKS}",
     ]
-    if c.batched[0]:
+    if splitk > 1:
         lines += [
-            "token_blocks = gl.cdiv(M, TOKENS)",
-            "batch = (block // (row_blocks * token_blocks)).to(gl.int64)",
-            "within = block % (row_blocks * token_blocks)",
-            "row_block = within % row_blocks",
-            "token_block = within // row_blocks",
+            "part = gl.program_id(0) % SPLITK",
+            "output = gl.program_id(0) // SPLITK",
+            "block = row_block * (gl.num_programs(0) // SPLITK) + output",
         ]
     else:
-        lines += ["row_block = block % row_blocks", "token_block = block // row_blocks"]
-    return lines
+        lines += ["output = gl.program_id(0)"]
+    if c.batched[0]:
+        return [
+            *lines,
+            "token_blocks = gl.cdiv(M, TOKENS)",
+            "batch = (output // token_blocks).to(gl.int64)",
+            "token_block = output % token_blocks",
+        ]
+    return [*lines, "token_block = output"]
 
 
 FENCE = '''
