@@ -118,27 +118,58 @@ ROW_BLOCKS = 32768
 """Blocks of rows along the second axis of a grid (it has room for 65535); the third axis counts such groups."""
 
 
-def launch(c: Contraction, splitk: int, *, rows: int, tokens: int, cells: int) -> str:
+def launch(c: Contraction, splitk: int, *, rows: int, tokens: int, cells: int, group: int = 1) -> str:
     """``grid`` and ``work``: blocks of ``rows`` rows and ``tokens`` tokens, each with ``cells`` partial sums."""
     names = integers(c)
     outputs = f"-(-M // {tokens})" + (" * batches" if c.batched[0] else "")
-    parts = f" * {splitk}" if splitk > 1 else ""
+    if group > 1:
+        about = f"blocks of {tokens} tokens and {rows} rows{', parts of K' if splitk > 1 else ''}"
+        grid = f"({outputs} * row_blocks, {splitk}, 1)"
+        blocks = "parts"
+    else:
+        about = f"blocks of {tokens} tokens{' times parts of K' if splitk > 1 else ''}; blocks of {rows} rows"
+        about += f", groups of {ROW_BLOCKS} of those"
+        parts = f" * {splitk}" if splitk > 1 else ""
+        grid = f"({outputs}{parts}, min(row_blocks, {ROW_BLOCKS}), -(-row_blocks // {ROW_BLOCKS}))"
+        blocks = f"parts // {splitk} * rows * groups"
     text = (
         f"\n\ndef grid({names}):\n"
-        f'    """Programs: blocks of {tokens} tokens{" times parts of K" if parts else ""}; blocks of {rows} rows,'
-        f' groups of {ROW_BLOCKS} of those."""\n'
+        f'    """Programs: {about}."""\n'
         f"    row_blocks = -(-N // {rows})\n"
-        f"    return ({outputs}{parts}, min(row_blocks, {ROW_BLOCKS}), -(-row_blocks // {ROW_BLOCKS}))\n"
+        f"    return {grid}\n"
     )
     if splitk > 1:
         text += (
             f"\n\ndef work({names}):\n"
             '    """Bytes of the partial sums and of the arrival counters (zero before and after)."""\n'
             f"    parts, rows, groups = grid({names})\n"
-            f'    return {{"partial": parts * rows * groups * {cells * 4},'
-            f' "counters": parts // {splitk} * rows * groups * 4}}\n'
+            f"    blocks = {blocks}\n"
+            f'    return {{"partial": blocks * {splitk * cells * 4}, "counters": blocks * 4}}\n'
         )
     return text
+
+
+def grouped_place_lines(c: Contraction) -> list[str]:
+    """The same for many tokens: GROUP blocks of tokens share each block of rows while it is in the cache."""
+    lines = [
+        "row_blocks = gl.cdiv(N, BLOCK_ROWS)",
+        "token_blocks = gl.cdiv(M, TOKENS)",
+        "block = gl.program_id(0)",
+        "part = gl.program_id(1)",
+        "within = block",
+    ]
+    if c.batched[0]:
+        lines += [
+            "batch = (block // (row_blocks * token_blocks)).to(gl.int64)",
+            "within = block % (row_blocks * token_blocks)",
+        ]
+    return [
+        *lines,
+        "first = within // (GROUP * row_blocks) * GROUP",
+        "height = gl.minimum(token_blocks - first, GROUP)",
+        "token_block = first + within % (GROUP * row_blocks) % height",
+        "row_block = within % (GROUP * row_blocks) // height",
+    ]
 
 
 def place_lines(c: Contraction, splitk: int) -> list[str]:
