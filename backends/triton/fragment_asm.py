@@ -85,6 +85,9 @@ def wait_copies(lane):
 '''.replace("landed, but for the last 0 groups", "landed")
 
 
+DRAIN = wait(0).replace("wait_copies", "drain")
+
+
 def load_x(transposed: bool) -> str:
     """``ldmatrix``: four 8 x 8 matrices of 16-bit pairs, the B fragment of one step."""
     how = ".trans" if transposed else ""

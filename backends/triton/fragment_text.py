@@ -79,6 +79,7 @@ def head(c: Contraction, family: str, schedule: Mapping[str, int], sentences: Se
     ]
     return (
         '"""' + "\n".join(lines) + '\n"""\n\n'
+        "import triton.language as tl\n"
         "from triton.experimental import gluon\n"
         "from triton.experimental.gluon import language as gl\n\n"
     )
@@ -113,43 +114,85 @@ def integers(c: Contraction) -> str:
     return "M, N, K, ldx, ldy" + (", batches, x_batch, y_batch" if c.batched[0] else "")
 
 
-def launch(c: Contraction, splitk: int, *, rows: int, tokens: int, cells: int) -> str:
+ROW_BLOCKS = 32768
+"""Blocks of rows along the second axis of a grid (it has room for 65535); the third axis counts such groups."""
+
+
+def launch(c: Contraction, splitk: int, *, rows: int, tokens: int, cells: int, group: int = 1) -> str:
     """``grid`` and ``work``: blocks of ``rows`` rows and ``tokens`` tokens, each with ``cells`` partial sums."""
-    blocks = f"-(-N // {rows}) * -(-M // {tokens})" + (" * batches" if c.batched[0] else "")
     names = integers(c)
+    outputs = f"-(-M // {tokens})" + (" * batches" if c.batched[0] else "")
+    if group > 1:
+        about = f"blocks of {tokens} tokens and {rows} rows{', parts of K' if splitk > 1 else ''}"
+        grid = f"({outputs} * row_blocks, {splitk}, 1)"
+        blocks = "parts"
+    else:
+        about = f"blocks of {tokens} tokens{' times parts of K' if splitk > 1 else ''}; blocks of {rows} rows"
+        about += f", groups of {ROW_BLOCKS} of those"
+        parts = f" * {splitk}" if splitk > 1 else ""
+        grid = f"({outputs}{parts}, min(row_blocks, {ROW_BLOCKS}), -(-row_blocks // {ROW_BLOCKS}))"
+        blocks = f"parts // {splitk} * rows * groups"
     text = (
         f"\n\ndef grid({names}):\n"
-        f'    """Programs along each axis: blocks of {rows} rows and {tokens} tokens'
-        f'{", then parts of K" if splitk > 1 else ""}."""\n'
-        f"    return ({blocks}, {splitk}, 1)\n"
+        f'    """Programs: {about}."""\n'
+        f"    row_blocks = -(-N // {rows})\n"
+        f"    return {grid}\n"
     )
     if splitk > 1:
         text += (
             f"\n\ndef work({names}):\n"
             '    """Bytes of the partial sums and of the arrival counters (zero before and after)."""\n'
+            f"    parts, rows, groups = grid({names})\n"
             f"    blocks = {blocks}\n"
             f'    return {{"partial": blocks * {splitk * cells * 4}, "counters": blocks * 4}}\n'
         )
     return text
 
 
-def place_lines(c: Contraction) -> list[str]:
-    """Which block of the result a program owns."""
+def grouped_place_lines(c: Contraction) -> list[str]:
+    """The same for many tokens: GROUP blocks of tokens share each block of rows while it is in the cache."""
     lines = [
-        "block = gl.program_id(0)",
         "row_blocks = gl.cdiv(N, BLOCK_ROWS)",
+        "token_blocks = gl.cdiv(M, TOKENS)",
+        "block = gl.program_id(0)",
+        "part = gl.program_id(1)",
+        "within = block",
     ]
     if c.batched[0]:
         lines += [
-            "token_blocks = gl.cdiv(M, TOKENS)",
             "batch = (block // (row_blocks * token_blocks)).to(gl.int64)",
             "within = block % (row_blocks * token_blocks)",
-            "row_block = within % row_blocks",
-            "token_block = within // row_blocks",
+        ]
+    return [
+        *lines,
+        "first = within // (GROUP * row_blocks) * GROUP",
+        "height = gl.minimum(token_blocks - first, GROUP)",
+        "token_block = first + within % (GROUP * row_blocks) % height",
+        "row_block = within % (GROUP * row_blocks) // height",
+    ]
+
+
+def place_lines(c: Contraction, splitk: int) -> list[str]:
+    """Which block of the result a program owns (``block`` is its number), and which part of K."""
+    lines = [
+        f"row_block = gl.program_id(1) + gl.program_id(2) * {ROW_BLOCKS}",
+    ]
+    if splitk > 1:
+        lines += [
+            "part = gl.program_id(0) % SPLITK",
+            "output = gl.program_id(0) // SPLITK",
+            "block = row_block * (gl.num_programs(0) // SPLITK) + output",
         ]
     else:
-        lines += ["row_block = block % row_blocks", "token_block = block // row_blocks"]
-    return lines
+        lines += ["output = gl.program_id(0)"]
+    if c.batched[0]:
+        return [
+            *lines,
+            "token_blocks = gl.cdiv(M, TOKENS)",
+            "batch = (output // token_blocks).to(gl.int64)",
+            "token_block = output % token_blocks",
+        ]
+    return [*lines, "token_block = output"]
 
 
 FENCE = '''

@@ -212,7 +212,7 @@ def _functions(ring: Ring) -> str:
         found.append(asm.store_element(1 if c.dtype == "i8" else 2))
     else:
         found += [asm.COPY, asm.COMMIT, asm.wait(0)]
-        if ring.x.vectors % ring.x.threads:
+        if ring.x.vectors < ring.x.threads:
             found.append(asm.COPY_IF)
     found += [asm.load_x(ring.x.transposed), asm.multiply(c.dtype, 0)]
     if c.dtype != "i8":
@@ -270,8 +270,7 @@ def _kernel(ring: Ring) -> list[str]:
     kind = "int32" if c.accumulator == "i32" else "float32"
     words = (ring.shared + 511) // 512
     lines = [
-        *text.place_lines(c),
-        "part = gl.program_id(1)",
+        *text.place_lines(c, ring.splitk),
         "row_tiles = gl.cdiv(N, 16)",
         "units = gl.cdiv(K, 64)",
         "rounds = gl.cdiv(units, ROUND_UNITS)",
@@ -285,12 +284,12 @@ def _kernel(ring: Ring) -> list[str]:
             "k_limit = gl.minimum(K, last_round * X_COLUMNS)",
         ]
     else:
-        lines += ["first_round = part * 0", "last_round = rounds", "unit_limit = units", "k_limit = K"]
+        lines += ["first_round = row_block * 0", "last_round = rounds", "unit_limit = units", "k_limit = K"]
     lines += [
         "",
         "# All shared memory is this one allocation, addressed by the PTX above: Triton sees no access, adds no barrier.",
         f"shared = gl.allocate_shared_memory(gl.int32, [{words}, 128], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))",
-        "base = shared_base(block)",
+        "base = shared_base(row_block)",
         "",
         "# Who am I: row tile, split of k, lane.",
         "eight = gl.arange(0, EIGHTS)[:, None, None, None, None]",
@@ -305,7 +304,7 @@ def _kernel(ring: Ring) -> list[str]:
         "split_index = gl.set_auto_layout(split + (tile + lane) * 0, FRAGMENTS)",
         "mine = gl.set_auto_layout(tile + (split + lane) * 0, FRAGMENTS) < TILES",
         "mine = mine & (row_tile < row_tiles)",
-        "vector = gl.set_auto_layout(lane * 4 + register + (tile + split) * 0, FRAGMENTS)",
+        "lane_words = gl.set_auto_layout(lane * 4 + register + (tile + split) * 0, FRAGMENTS)",
         "",
     ]
     if c.batched[1]:
@@ -318,28 +317,28 @@ def _kernel(ring: Ring) -> list[str]:
         lines += [
             "# A unit's place is a formula: 64 bits to the row tile, 32 within it.",
             "tile_words = packed + weight_tile * (units.to(gl.int64) * UNIT_WORDS)",
-            "values_at = tile_words + vector",
+            "values_at = tile_words + lane_words",
             f"meta_at = tile_words + (lane_index + {ring.unit_steps * 128})",
             "unit = first_round * ROUND_UNITS + split_index * UNITS",
             "limit = gl.where(mine, unit_limit, 0)",
         ]
     lines += [
         "",
-        "# X: what this thread copies, and where its lane finds its fragments.",
-        *ring.x.setup("k_limit"),
-        *ring.x.fragment("eight", "split * STEPS", "FRAGMENTS", "zero_x"),
-        f"x_base = base + {ring.warps * ring.split * ring.scatter_bytes}" if ring.residual else "x_base = base",
-        "",
-        "# Fill: the first tile of X is on its way, and a ring of chunks.",
-        ring.x.copy("x_base", "first_round * X_COLUMNS"),
-        *_commit(ring),
-        f"acc = gl.full([EIGHTS, WARPS, SPLIT, 32, 4], {number}, gl.{kind}, layout=FRAGMENTS)",
-        f"more = gl.full([EIGHTS, WARPS, SPLIT, 32, 4], {number}, gl.{kind}, layout=FRAGMENTS)",
+        "# Fill the ring first: the stream from memory starts as early as it can.",
         "values = ()",
         "metas = ()",
         *(["entries = ()"] if ring.residual else []),
         "for slot in gl.static_range(AHEAD):",
         *_indent(_next_chunk(ring, "values", "metas", "entries")),
+        "",
+        "# X: what this thread copies, and where its lane finds its fragments. The first tile is on its way.",
+        *ring.x.setup("k_limit"),
+        *ring.x.fragment("eight", "split * STEPS", "FRAGMENTS", "zero_x"),
+        f"x_base = base + {ring.warps * ring.split * ring.scatter_bytes}" if ring.residual else "x_base = base",
+        ring.x.copy("x_base", "first_round * X_COLUMNS"),
+        *_commit(ring),
+        f"acc = gl.full([EIGHTS, WARPS, SPLIT, 32, 4], {number}, gl.{kind}, layout=FRAGMENTS)",
+        f"more = gl.full([EIGHTS, WARPS, SPLIT, 32, 4], {number}, gl.{kind}, layout=FRAGMENTS)",
         *_clear(ring, "the residual fragment begins as zeros"),
         "for round in range(first_round, last_round):",
         *_indent(_round(ring)),
@@ -405,7 +404,7 @@ def _next_chunk(ring: Ring, values: str, metas: str, entries: str) -> list[str]:
     return [
         "word = start.to(gl.int64) * 4",
         "v, m, e = load_chunk(",
-        f"    packed + (word + vector), packed + (word + (lane_index + {ring.unit_steps * 128})),",
+        f"    packed + (word + lane_words), packed + (word + (lane_index + {ring.unit_steps * 128})),",
         "    chunk < chunk_limit, stop - start - UNITS * (UNIT_WORDS // 4), lane_index,",
         ")",
         f"{values} = {values} + v",

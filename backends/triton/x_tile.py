@@ -99,32 +99,48 @@ class XTile:
             )
         ]
 
-    def _swizzle(self) -> str:
-        """What a vector of 16 tokens' bytes is exclusive-ored with in row ``k`` of ``[k][token]``."""
-        across = self.tokens // 8
-        if across == 1:
+    def _swizzle(self, row: str) -> str:
+        """What a vector's number is exclusive-ored with in a row of the tile (linear in the row's bits)."""
+        if not self.transposed or self.tokens >= 64:
+            return f"({row} & 7)"
+        if self.tokens == 8:
             return "0"
-        if across >= 8:
-            return "(k & 7)"
-        shift = {2: 2, 4: 1}[across]
-        return f"((k >> {shift}) & {across - 1})"
+        shift, mask = {16: (2, 1), 32: (1, 3)}[self.tokens]
+        return f"(({row} >> {shift}) & {mask})"
+
+    @property
+    def _across(self) -> int:
+        """Vectors of 16 bytes in a row of the tile."""
+        return self.tokens // 8 if self.transposed else self.steps * 4
 
     def functions(self) -> str:
         if self.how == "elements":
             return self._element_function()
-        copy = "copy_16"
-        first = ""
-        if self.vectors % self.threads:
-            copy = "copy_16_if"
-            first = f"((thread + r * {self.threads}) < {self.vectors}).to(gl.int32), "
-        thread = f"    thread = gl.arange(0, {self.threads}, THREAD)\n" if first else ""
+        copy, first = "copy_16", ""
+        if self.vectors < self.threads:
+            copy, first = "copy_16_if", "wanted, "
+        if self.threads >= self._across:
+            row, column = f"r * {self.threads // self._across}", "0"
+        else:
+            ratio = self._across // self.threads
+            row, column = f"r // {ratio}", f"r % {ratio} * {self.threads}"
+        swizzle = self._swizzle(f"({row})")
+        if self.transposed:
+            size = f"gl.where(start + {row} < x_left, 16, 0)"
+            about = "k by k"
+        else:
+            each = 16 // BYTES[self.dtype]
+            size = f"gl.where((start + {column} * {each} < x_left) & ({row} < x_tokens), 16, 0)"
+            about = "token by token"
+        wanted = f"    wanted = (gl.arange(0, {self.threads}, THREAD) < {self.vectors}).to(gl.int32)\n" if first else ""
         return f'''
 @gluon.jit
-def copy_x(target, start, advance, x_from, x_to, x_left):
-    """Start copying the tile of X whose first k is ``start``, ``advance`` bytes from the first tile."""
-{thread}    for r in gl.static_range(X_COPIES):
-        size = gl.where(start < x_left[r], 16, 0)
-        {copy}({first}x_to[r] + target, x_from[r] + advance, size)
+def copy_x(target, start, advance, pitch, x_from, x_to, x_left, x_tokens):
+    """Start copying the tile of X whose first k is ``start``, ``advance`` bytes from the first tile, {about}."""
+{wanted}    for r in gl.static_range(X_COPIES):
+        size = {size}
+        place = (x_to ^ ({swizzle} * 16)) + ({row}) * X_PITCH + {column} * 16
+        {copy}({first}target + place, x_from + (advance + ({row}) * pitch + {column} * 16), size)
 '''
 
     def _element_function(self) -> str:
@@ -164,58 +180,54 @@ def copy_x(target, x, start, limit, first_token, M, ldx):
         size = BYTES[self.dtype]
         lines = [
             f"thread = gl.arange(0, {self.threads}, THREAD)",
-            f"x_address = ({base}).to(gl.int64)",
-            "x_from = ()",
-            "x_to = ()",
-            "x_left = ()",
-            "for r in gl.static_range(X_COPIES):",
-            f"    vector = thread + r * {self.threads}",
+            f"x_row = thread // {self._across}",
+            f"x_column = thread % {self._across}",
+            f"x_to = x_row * X_PITCH + ((x_column ^ {self._swizzle('x_row')}) * 16)",
+            f"x_pitch = ldx * {size}",
         ]
         if self.how == "rows":
-            across = self.steps * 4
             return [
                 *lines,
-                f"    t = vector // {across}",
-                f"    column = vector % {across}",
-                "    x_token = token_block * TOKENS + t",
-                f"    x_from = x_from + (x_address + (x_token.to(gl.int64) * ldx) * {size} + column * 16,)",
-                "    x_to = x_to + (t * X_PITCH + (column ^ (t & 7)) * 16,)",
-                f"    x_left = x_left + (gl.where(x_token < M, {limit} - column * {16 // size}, 0),)",
+                "x_token = token_block * TOKENS + x_row",
+                f"x_from = ({base}).to(gl.int64) + (x_token.to(gl.int64) * x_pitch + x_column * 16)",
+                f"x_left = {limit} - x_column * {16 // size}",
+                "x_tokens = M - x_token",
             ]
-        across = self.tokens // 8
         return [
             *lines,
-            f"    k = vector // {across}",
-            f"    column = vector % {across}",
-            "    x_token = token_block * TOKENS + column * 8",
-            "    x_from = x_from + (x_address + (k.to(gl.int64) * ldx + x_token) * 2,)",
-            f"    x_to = x_to + (k * X_PITCH + (column ^ {self._swizzle()}) * 16,)",
-            f"    x_left = x_left + (gl.where(x_token < M, {limit} - k, 0),)",
+            "x_token = token_block * TOKENS + x_column * 8",
+            f"x_from = ({base}).to(gl.int64) + (x_row.to(gl.int64) * x_pitch + x_token.to(gl.int64) * 2)",
+            f"x_left = gl.where(x_token < M, {limit} - x_row, 0)",
+            "x_tokens = 0",
         ]
 
     def copy(self, target: str, start: str) -> str:
         """The call that starts the copy of the tile whose first k is ``start`` (an int32 expression)."""
         if self.how == "elements":
             return f"copy_x({target}, x_values, {start}, x_limit, token_block * TOKENS, M, ldx)"
-        size = BYTES[self.dtype]
         if self.how == "rows":
-            advance = f"({start}).to(gl.int64) * {size}"
+            advance = f"({start}).to(gl.int64) * {BYTES[self.dtype]}"
         else:
-            advance = f"({start}).to(gl.int64) * ldx * 2"
-        return f"copy_x({target}, {start}, {advance}, x_from, x_to, x_left)"
+            advance = f"({start}).to(gl.int64) * x_pitch"
+        return f"copy_x({target}, {start}, {advance}, x_pitch, x_from, x_to, x_left, x_tokens)"
 
     def fragment(self, token_tile: str, first_step: str, layout: str, spread: str) -> list[str]:
         """Lines for ``x_even`` and ``x_odd``: the offset of a lane's part in the first and second of each two steps.
 
         ``token_tile`` counts eights of tokens, ``spread`` is a zero of the fragment's shape."""
         if self.transposed:
-            swizzle = self._swizzle().replace("k", "lane")
-            inner = f"({first_step}) * {self.step_bytes} + lane * X_PITCH + (({token_tile}) ^ {swizzle}) * 16"
-            odd = f"x_odd = x_even + {self.step_bytes}"
-        else:
             inner = (
-                f"(({token_tile}) * 8 + (lane & 7)) * X_PITCH"
-                f" + ((lane >> 3) ^ (lane & 7)) * 16 + ({first_step}) * 64"
+                f"({first_step}) * {self.step_bytes} + lane * X_PITCH"
+                f" + (({token_tile}) ^ {self._swizzle('lane')}) * 16"
             )
-            odd = "x_odd = x_even ^ 64"
-        return [f"x_even = gl.set_auto_layout({inner}, {layout}) + {spread}", odd]
+            inners = (inner, f"{inner} + {self.step_bytes}")
+        else:
+            outer = f"(({token_tile}) * 8 + (lane & 7)) * X_PITCH + ({first_step}) * 64"
+            inners = (
+                f"{outer} + ((lane >> 3) ^ (lane & 7)) * 16",
+                f"{outer} + (((lane >> 3) + 4) ^ (lane & 7)) * 16",
+            )
+        return [
+            f"{name} = gl.set_auto_layout({inner}, {layout}) + {spread}"
+            for name, inner in zip(("x_even", "x_odd"), inners, strict=True)
+        ]
