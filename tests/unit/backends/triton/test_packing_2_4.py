@@ -213,6 +213,17 @@ def test_full_groups_are_refused_with_their_places() -> None:
         pack_2_4(np.stack([np.zeros((4, 4)), np.diag([0, 0, 0, 1]) @ np.ones((4, 4))]).astype("i1"))
 
 
+def test_a_refusal_names_a_few_places_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NumpyArrays, "chunk", 1)  # a row tile at a time
+    w = np.zeros((48, 8), np.int8)
+    w[[0, 5, 16, 20, 40], 4:] = 1
+    with pytest.raises(NotTwoOfFour) as refused:
+        pack_2_4(w)
+    assert refused.value.facts["bad"] == 5
+    places = "; ".join(f"row {row} columns 4-7" for row in (0, 5, 16, 20))
+    assert refused.value.facts["places"] == places
+
+
 @pytest.mark.parametrize("pair", [(1, 1), (2, 1), (3, 4), (-1, 2)])
 def test_metadata_that_the_hardware_does_not_define_is_refused(pair: tuple[int, int]) -> None:
     coordinates = np.array([[0, 1, 0, 1], [0, 3, *pair]], np.int32)
