@@ -17,6 +17,7 @@ from sparsecc.backends.triton.operands import (
     TwoOfFour,
     pack_2_4,
     pack_sum_2_4,
+    unpack_2_4,
     unpack_2_4_parts,
     unpack_sum_2_4,
     unpack_sum_2_4_parts,
@@ -269,6 +270,20 @@ def test_parts_that_meet_are_split_anew() -> None:
     zero = Rows(np.array([0, 1]), np.array([0]), np.zeros(1, np.float16))
     met = pack_sum_2_4(TwoOfFour(signalling, np.array([[0, 1]], np.uint8)), zero)
     assert bits(unpack_sum_2_4(met)).tolist() == [[0x7C01, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_parts_may_be_tensors(dtype: str) -> None:
+    w = unstructured(np.random.default_rng(6), (18, 68), dtype)
+    packed = pack_sum_2_4(w)
+    part, rest = unpack_sum_2_4_parts(packed)
+    dense = unpack_2_4(pack_2_4(part))
+    again = pack_sum_2_4(asarray(dense).to("2:4"), asarray(w - dense).to("CSR"))
+    counted = np.diff(rest.positions)
+    assert np.array_equal(counted, np.count_nonzero(w - dense, axis=1))
+    for tensor in (again, pack_sum_2_4(asarray(w).to("COO"))):
+        for role, array in packed.arrays.items():
+            assert np.array_equal(tensor.arrays[role], array)
 
 
 def _parts(w: Any) -> tuple[Any, Any]:
