@@ -155,6 +155,7 @@ TARGETS: dict[str, Target] = {
             _GPU_DTYPES,
             _MMA,
             _gpu_rates(312, 624, 2.04, 1.41, 108, 163),
+            generates=True,
         ),
         Target(
             "sm_90",
@@ -173,6 +174,7 @@ TARGETS: dict[str, Target] = {
                 ("copy_bandwidth", Rate(4.3e12, "B/s", "measured")),
                 ("read_bandwidth", Rate(4.09e12, "B/s", "measured")),
             ),
+            generates=True,
         ),
         # wgmma is Hopper's alone; 2:4 in tensor memory assembles, but nobody has run it yet.
         Target(
@@ -183,6 +185,7 @@ TARGETS: dict[str, Target] = {
             _GPU_DTYPES | {"f8e4m3", "f8e5m2"},
             _MMA,
             _gpu_rates(2250, 4500, 8.0, 1.85, 148, 227),
+            generates=True,
         ),
     )
 }

@@ -23,9 +23,12 @@ from xdsl.context import Context
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BFloat16Type,
     ComplexType,
     DenseArrayBase,
     FixedBitwidthType,
+    Float16Type,
+    Float32Type,
     IntegerType,
     ModuleOp,
     StringAttr,
@@ -214,7 +217,9 @@ class ScheduleLoops(ModulePass):
         if not all(contiguous(a) for a in view.inputs) or not view.reductions:
             return None
         types = [ranked_tensor(v.type) for v in (*view.op.inputs, *view.op.results)]
-        kinds = {t.element_type for t in types if t is not None}
+        kinds = {t.element_type for t in types if t is not None} | {view.sum_type}
+        if Float32Type() in kinds:  # floats of 16 bits are widened when they are loaded
+            kinds -= {Float16Type(), BFloat16Type()}
         if any(isinstance(k, ComplexType) or k == IntegerType(1) for k in kinds) or len(kinds) != 1:
             return None
         (kind,) = kinds
