@@ -344,7 +344,7 @@ class BlockBuilder(ScfBuilder):
             low, high = args
             going = active(low, high)
             half = self.add_op(
-                arith.ShRUIOp(
+                arith.ShRSIOp(
                     *self.integers(self.sub(high, low), self.fit(self.index(1), self.shape(low)))
                 )
             )

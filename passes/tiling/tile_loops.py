@@ -129,9 +129,11 @@ class TileLoops(TileKernel):
         b, index, outside = self.b, op.index.data, self.open
         scalar = not joint_shape(b.shape(lo), b.shape(hi))
         length = hi if scalar else b.sub(hi, lo)
+        hinted(length, "length")
         start, end = (lo, hi) if scalar else (b.index(0), b.reduce("max", length, None))
         if element_type(start.type) != element_type(end.type):
             start, end = b.wide(start), b.wide(end)
+        name = index if op.extent is not None else "p"
         kinds = sum_kinds(op.bodies, len(inits))
         blocked = width > 1
         # Sums over the lanes of a chunk are made once, after the loop, unless columns fill the lanes already.
@@ -143,9 +145,9 @@ class TileLoops(TileKernel):
         starts = [b.fit(z if late else v, shape) for z, v in zip(zeros, inits, strict=True)]
 
         def body(step: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            at = b.add(step, self.lanes(index)) if blocked else step
+            at = hinted(b.add(step, self.lanes(index)), name) if blocked else step
             last = None if scalar and not blocked else b.lt(at, length)
-            position = at if scalar else b.add(lo, at)
+            position = at if scalar else hinted(b.add(lo, at), "at")
             with self.opened(index), b.where(last):
                 if not blocked or late:
                     found = visit(position, carried)
@@ -161,9 +163,7 @@ class TileLoops(TileKernel):
             ]
             return [b.fit(self.added(*p), shape) for p in zip(kinds, carried, parts, strict=True)]
 
-        results = b.loop_for(
-            start, end, width, starts, body, index if op.extent is not None else "p"
-        )
+        results = b.loop_for(start, end, width, starts, body, f"{name}0" if blocked else name)
         if not late:
             return results
         axis = self.axes[index] if outside else None
@@ -292,6 +292,13 @@ class TileLoops(TileKernel):
         with b.where(guard):
             found = visit()
         return nexts, [b.select(here, *pair) for pair in zip(found, inner, strict=True)]
+
+
+def hinted(value: SSAValue, name: str) -> SSAValue:
+    """A value with a name for readers, if it has none."""
+    if value.name_hint is None:
+        value.name_hint = name
+    return value
 
 
 def joint_type(a: SSAValue, b: SSAValue) -> Attribute:
