@@ -30,8 +30,10 @@ def packed_weight(type_: Attribute) -> PackedWeight | None:
 
 def _two_of_four(fmt: Format, kind: str) -> PackedWeight | None:
     """A matrix (or a batch of them, outermost) whose levels are rows, groups of four, two of each."""
+    if fmt.num_levels not in (3, 4):
+        return None
     *lead, group, within = zip(fmt.exprs, fmt.levels, strict=True)
-    if len(lead) not in (1, 2) or not isinstance(within[1], Structured):
+    if not isinstance(within[1], Structured):
         return None
     if (within[1].n, within[1].m) != (2, 4) or within[0].dim != group[0].dim:
         return None

@@ -38,6 +38,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from sparsecc.diagnostics import PassError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.tile import ScheduleAttr
 from sparsecc.passes.sparsification.host import drop_dead_host_ops
@@ -51,6 +52,10 @@ from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.fragments_builder import KernelBuilder, bytes_of, static_extent
 from sparsecc.passes.tiling.spaces import NoSchedule, Problem, space
 from sparsecc.targets import Target, known_target
+
+
+class NegativeSize(PassError):
+    text = "{option} is {value}; match-contractions wants 0 (not known) or more"
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,9 @@ class MatchContractions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = known_target(self.target)
+        for option in ("tokens", "rows", "reduction", "steps"):
+            if (value := getattr(self, option)) < 0:
+                raise NegativeSize(option=option, value=value)
         for fn in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
             matched = False
             for generic in [g for g in fn.walk() if isinstance(g, linalg.GenericOp)]:

@@ -1,10 +1,11 @@
 """Schedules of the family ``staged``: W and X come by asynchronous copies into stages of shared memory.
 
-* ``row_tiles``, ``token_tiles``: fragments of 16 rows and of 8 tokens that a warp makes
-* ``row_warps``, ``token_warps``: warps along the rows and the tokens
+* ``tiles``, ``tokens``: row tiles of 16 rows, and tokens, of a program
+* ``warps``, ``token_warps``: warps along the rows and the tokens, among which they are divided
 * ``steps``: matrix instructions along k in a stage (each 32 columns of 16 bits, 64 of 8)
 * ``stages``: stages of shared memory, one of which is worked on
 * ``splitk``: programs that share k; the last to arrive sums what they leave
+* ``group``: blocks of tokens that run side by side, so that they share rows of W in the cache
 """
 
 from __future__ import annotations
@@ -25,54 +26,55 @@ from sparsecc.targets import Target
 
 FAMILY = "staged"
 Config = tuple[int, int, int, int, int, int, int]
-"""row_tiles, token_tiles, row_warps, token_warps, steps, stages, splitk."""
-NAMES = ("row_tiles", "token_tiles", "row_warps", "token_warps", "steps", "stages", "splitk")
+"""tiles, tokens, warps, token_warps, steps, stages, splitk."""
+NAMES = ("tiles", "tokens", "warps", "token_warps", "steps", "stages", "splitk")
+GROUP = 8
 
 MEASURED: dict[int, dict[tuple[int, int], Config]] = {
     # tokens: {(rows, reduction): the fastest on 132 multiprocessors}
     8: {
-        (14336, 4096): (2, 1, 2, 1, 4, 5, 1),
-        (28672, 8192): (2, 1, 4, 1, 4, 4, 1),
-        (8192, 8192): (1, 1, 4, 1, 4, 6, 1),
-        (4096, 14336): (2, 1, 2, 1, 4, 5, 4),
-        (4096, 4096): (1, 1, 4, 1, 4, 6, 2),
+        (14336, 4096): (4, 8, 2, 1, 4, 5, 1),
+        (28672, 8192): (8, 8, 4, 1, 4, 4, 1),
+        (8192, 8192): (4, 8, 4, 1, 4, 6, 1),
+        (4096, 14336): (4, 8, 2, 1, 4, 5, 4),
+        (4096, 4096): (4, 8, 4, 1, 4, 6, 2),
     },
     16: {
-        (14336, 4096): (2, 2, 2, 1, 4, 5, 1),
-        (28672, 8192): (1, 2, 4, 1, 8, 3, 1),
-        (8192, 8192): (1, 2, 4, 1, 4, 6, 1),
-        (4096, 14336): (2, 2, 2, 1, 4, 5, 4),
-        (4096, 4096): (1, 2, 4, 1, 4, 6, 2),
+        (14336, 4096): (4, 16, 2, 1, 4, 5, 1),
+        (28672, 8192): (4, 16, 4, 1, 8, 3, 1),
+        (8192, 8192): (4, 16, 4, 1, 4, 6, 1),
+        (4096, 14336): (4, 16, 2, 1, 4, 5, 4),
+        (4096, 4096): (4, 16, 4, 1, 4, 6, 2),
     },
     32: {
-        (14336, 4096): (2, 4, 4, 1, 4, 4, 1),
-        (28672, 8192): (2, 4, 2, 1, 4, 5, 1),
-        (8192, 8192): (2, 4, 2, 1, 4, 5, 1),
-        (4096, 14336): (2, 2, 2, 2, 4, 4, 4),
-        (4096, 4096): (2, 2, 2, 2, 4, 4, 2),
+        (14336, 4096): (8, 32, 4, 1, 4, 4, 1),
+        (28672, 8192): (4, 32, 2, 1, 4, 5, 1),
+        (8192, 8192): (4, 32, 2, 1, 4, 5, 1),
+        (4096, 14336): (4, 32, 2, 2, 4, 4, 4),
+        (4096, 4096): (4, 32, 2, 2, 4, 4, 2),
     },
     64: {
-        (14336, 4096): (4, 4, 2, 2, 4, 3, 1),
-        (28672, 8192): (4, 4, 2, 2, 4, 3, 1),
-        (8192, 8192): (2, 8, 2, 1, 4, 4, 2),
-        (4096, 14336): (2, 8, 2, 1, 4, 4, 4),
-        (4096, 4096): (2, 8, 2, 1, 4, 4, 4),
+        (14336, 4096): (8, 64, 2, 2, 4, 3, 1),
+        (28672, 8192): (8, 64, 2, 2, 4, 3, 1),
+        (8192, 8192): (4, 64, 2, 1, 4, 4, 2),
+        (4096, 14336): (4, 64, 2, 1, 4, 4, 4),
+        (4096, 4096): (4, 64, 2, 1, 4, 4, 4),
     },
     128: {
-        (14336, 4096): (4, 8, 2, 2, 2, 4, 1),
-        (28672, 8192): (4, 8, 2, 2, 2, 4, 1),
-        (8192, 8192): (4, 8, 2, 2, 2, 4, 4),
-        (4096, 14336): (4, 8, 2, 2, 2, 4, 4),
-        (4096, 4096): (2, 8, 2, 2, 4, 3, 2),
+        (14336, 4096): (8, 128, 2, 2, 2, 4, 1),
+        (28672, 8192): (8, 128, 2, 2, 2, 4, 1),
+        (8192, 8192): (8, 128, 2, 2, 2, 4, 4),
+        (4096, 14336): (8, 128, 2, 2, 2, 4, 4),
+        (4096, 4096): (4, 128, 2, 2, 4, 3, 2),
     },
 }
 MORE: dict[int, tuple[Config, ...]] = {
     # others that came close
-    8: ((1, 1, 4, 1, 4, 4, 1), (1, 1, 4, 1, 8, 3, 1), (2, 1, 4, 1, 4, 4, 1)),
-    16: ((1, 2, 4, 1, 4, 4, 1), (2, 2, 4, 1, 4, 4, 1)),
-    32: ((1, 4, 4, 1, 4, 4, 1),),
-    64: ((2, 8, 4, 1, 4, 3, 1), (2, 4, 2, 2, 4, 4, 1), (2, 4, 4, 2, 4, 3, 1)),
-    128: ((2, 8, 4, 2, 2, 4, 1), (4, 8, 2, 2, 2, 3, 1), (4, 4, 2, 4, 2, 4, 1)),
+    8: ((4, 8, 4, 1, 4, 4, 1), (4, 8, 4, 1, 8, 3, 1), (8, 8, 4, 1, 4, 4, 1)),
+    16: ((4, 16, 4, 1, 4, 4, 1), (8, 16, 4, 1, 4, 4, 1)),
+    32: ((4, 32, 4, 1, 4, 4, 1),),
+    64: ((8, 64, 4, 1, 4, 3, 1), (4, 64, 2, 2, 4, 4, 1), (8, 64, 4, 2, 4, 3, 1)),
+    128: ((8, 128, 4, 2, 2, 4, 1), (8, 128, 2, 2, 2, 3, 1), (8, 128, 2, 4, 2, 4, 1)),
 }
 REASON = "X is read by several warps: W and X wait in stages of shared memory"
 
@@ -83,7 +85,8 @@ def staged_schedules(target: Target, problem: Problem) -> list[Schedule]:
         return []
     found: list[Schedule] = []
     for config in _configs(target, problem):
-        schedule = Schedule(FAMILY, dict(zip(NAMES, config, strict=True)), REASON)
+        parameters = dict(zip(NAMES, config, strict=True)) | {"group": GROUP}
+        schedule = Schedule(FAMILY, parameters, REASON)
         if legal(target, problem, schedule):
             found.append(schedule)
     return distinct(found)
@@ -110,22 +113,22 @@ def _longest(problem: Problem, config: Config) -> int:
 
 def _parts(target: Target, problem: Problem, config: Config) -> int:
     """Programs along k, so that most processors have one; 1 where extents are not known."""
-    row_tiles, token_tiles, row_warps, token_warps = config[:4]
     if problem.rows is None:
         return 1
-    blocks = ceil(problem.rows / (16 * row_tiles * row_warps))
-    blocks *= ceil(problem.m / (8 * token_tiles * token_warps))
+    blocks = ceil(problem.rows / (16 * config[0])) * ceil(problem.m / config[1])
     return fill(blocks, target, _longest(problem, config))
 
 
 def legal(target: Target, problem: Problem, schedule: Schedule) -> bool:
     """Whether a kernel can have these numbers: registers and shared memory."""
     p = schedule.parameters
-    threads = 32 * p["row_warps"] * p["token_warps"]
+    warps = p["warps"] * p["token_warps"]
+    tiles, eights = p["tiles"] // p["warps"], p["tokens"] // (8 * p["token_warps"])
     # Sums; then a step's values and metadata, and its tokens; 48 for the rest.
-    registers = 4 * p["row_tiles"] * p["token_tiles"] + 5 * p["row_tiles"] + 4 * p["token_tiles"]
-    fits = threads <= 1024 and registers + 48 <= min(255, 65536 // threads)
-    units = p["steps"] if problem.dtype == "i8" else p["steps"] / 2
-    weight = p["row_tiles"] * p["row_warps"] * (512 * p["steps"] + 128 * units)
-    x = 8 * p["token_tiles"] * p["token_warps"] * p["steps"] * 64
-    return fits and p["stages"] >= 2 and p["stages"] * (weight + x) <= shared_bytes(target)
+    sums = 4 * tiles * eights
+    registers = sums + 5 * tiles + 4 * eights + 48
+    fits = tiles >= 1 and eights >= 1 and warps <= 32 and 32 * warps >= p["tiles"]
+    fits = fits and sums <= 128 and registers <= min(255, 65536 // (32 * warps))
+    units = p["steps"] if problem.dtype == "i8" else p["steps"] // 2
+    stage = p["tiles"] * (512 * p["steps"] + 128 * units) + p["tokens"] * p["steps"] * 64
+    return fits and p["stages"] >= 2 and p["stages"] * stage <= shared_bytes(target)

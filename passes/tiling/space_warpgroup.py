@@ -43,7 +43,7 @@ FEW: tuple[Config, ...] = (
     (2, 1, 2, 64, 4, 6, 8),
 )
 WIDE_REASON = "many tokens, so multiplying is the work: tiles of four warps, fed by bulk copies"
-FEW_REASON = "a tile holds all tokens: four warps share X, programs share k"
+FEW_REASON = "a tile holds all tokens: four warps share X, and programs may share k"
 OWNER_REGISTERS = {1: 255, 2: 240, 3: 160}
 """Registers of a thread that a specialised warpgroup can have beside the others."""
 
@@ -102,5 +102,8 @@ def legal(target: Target, problem: Problem, schedule: Schedule) -> bool:
     owners = p["warpgroups"] if p["specialised"] else 1
     warps = 4 if p["specialised"] else 4 * p["warpgroups"]
     result = owners * 64 * 16 * warps * 9 // 2
-    fits = product <= 8 and registers <= most - 8 and p["stages"] >= 2
+    # Before the copying warp gives its registers away, all have as many, and an instruction's sums lie within.
+    start = 65536 // (128 * (p["warpgroups"] + 1)) if p["specialised"] else 255
+    fits = product <= 8 and registers <= most - 8 and p["tokens"] // 2 + 31 <= start
+    fits = fits and p["stages"] >= 2
     return fits and stages + result + 1024 <= shared_bytes(target)

@@ -46,7 +46,7 @@ def data(tensor: Tensor, extents: dict[str, int], rng: np.random.Generator) -> A
         dropped = np.argsort(rng.random(groups.shape), axis=-1)[..., :2]
         np.put_along_axis(groups, dropped, 0, -1)
         values = np.moveaxis(groups.reshape(values.shape), -1, tensor.letters.index("k"))
-    return np.ascontiguousarray(values.astype(NUMPY[tensor.dtype]))
+    return np.asarray(values, NUMPY[tensor.dtype], order="C")
 
 
 def check(program: Program, result: Tensor, **extents: int) -> None:
