@@ -11,8 +11,9 @@ import numpy as np
 
 from sparsecc import driver
 from sparsecc.diagnostics import OperandError, UsageError
+from sparsecc.elements import NAMES, name_of
 from sparsecc.formats import Format, parse_format
-from sparsecc.runtime.compiled_kernel import NAMES, Kernel, actual_format
+from sparsecc.runtime.compiled_kernel import Kernel, actual_format
 from sparsecc.runtime.execute import ExtentsDiffer
 from sparsecc.storage.entries import from_coords
 from sparsecc.storage.ingest import asarray
@@ -26,7 +27,7 @@ __all__ = [
 
 class UnknownDtype(OperandError):
     text = "there is no element type {dtype!r}"
-    help_text = "known: f64 f32 i8 i16 i32 i64 u8 u16 u32 u64 bool c64 c128"
+    help_text = f"known: {' '.join(NAMES)}"
 
 
 class BadOut(UsageError):
@@ -43,9 +44,7 @@ class Spec:
     format: str | Format | None = None
 
     def operand(self) -> driver.OperandSpec:
-        # A NumPy dtype equals the strings that NumPy reads it from, and its 'i8' has eight bytes.
-        known = isinstance(self.dtype, str) and self.dtype in NAMES.values()
-        name = self.dtype if known else _dtype_name(self.dtype)
+        name = _element_name(self.dtype)
         if self.format == "*":
             return driver.OperandSpec(tuple(self.shape), name, None)
         rank = len(self.shape)
@@ -65,9 +64,13 @@ def read(
     return files.read(path, format=format, key=key)
 
 
-def _dtype_name(dtype: Any) -> str:
+def _element_name(dtype: Any) -> str:
+    """Our name of an element type. Raises UnknownDtype."""
+    # A NumPy dtype equals the strings that NumPy reads it from, and its 'i8' has eight bytes.
+    if isinstance(dtype, str) and (dtype in NAMES or dtype == "bfloat16"):
+        return "bf16" if dtype == "bfloat16" else dtype
     try:
-        found = NAMES.get(np.dtype(dtype))
+        found = name_of(np.dtype(dtype))
     except TypeError:
         found = None
     if found is None:
@@ -75,12 +78,17 @@ def _dtype_name(dtype: Any) -> str:
     return found
 
 
+def _known_name(tensor: SparseTensor) -> str:
+    """The element type of a tensor, which is one of ours."""
+    return name_of(tensor.dtype) or str(tensor.dtype)
+
+
 def _operand(given: Any) -> tuple[driver.OperandSpec, SparseTensor | None]:
     if isinstance(given, Spec):
         return given.operand(), None
     tensor = given if isinstance(given, SparseTensor) else asarray(given)
     spec = driver.OperandSpec(
-        (None,) * tensor.rank, NAMES[tensor.dtype], str(actual_format(tensor))
+        (None,) * tensor.rank, _known_name(tensor), str(actual_format(tensor))
     )
     return spec, tensor
 
@@ -96,18 +104,20 @@ def _out_name(out: Any) -> str | None:
 
 
 def compile(
-    expr: str, *, out: str | Format | None = None, target: str = "cpu", operands: Mapping[str, Any] | None = None,
-    **named: Any,
+    expr: str, *, out: str | Format | None = None, out_dtype: Any = None, target: str = "cpu",
+    operands: Mapping[str, Any] | None = None, **named: Any,
 ) -> Kernel:  # fmt: skip
     """Compile an expression for operands given as tensors, arrays or Specs.
 
     ``operands`` holds those whose names are this function's keywords. ``out`` is the result's format
-    (None: inferred). Raises ExpressionError, FormatError, OperandError, UnsupportedError."""
-    return _compile("expression", expr, {**(operands or {}), **named}, out, target)[0]
+    (None: inferred). ``out_dtype`` (a name or a NumPy type) is what operands are converted to before anything
+    is computed, and the type of the result: i8 by i8 to i32.
+    Raises ExpressionError, FormatError, OperandError, UnsupportedError."""
+    return _compile("expression", expr, {**(operands or {}), **named}, out, target, out_dtype)[0]
 
 
 def _compile(
-    kind: str, text: str, given: Mapping[str, Any], out: Any, target: str
+    kind: str, text: str, given: Mapping[str, Any], out: Any, target: str, out_dtype: Any = None
 ) -> tuple[Kernel, dict[str, SparseTensor]]:
     specs: list[tuple[str, driver.OperandSpec]] = []
     tensors: dict[str, SparseTensor] = {}
@@ -116,7 +126,8 @@ def _compile(
         specs.append((name, spec))
         if tensor is not None:
             tensors[name] = tensor
-    request = driver.Request(kind, text, tuple(specs), _out_name(out), target)
+    dtype = None if out_dtype is None else _element_name(out_dtype)
+    request = driver.Request(kind, text, tuple(specs), _out_name(out), dtype, target)
     return driver.compile_request(request), tensors
 
 
@@ -124,6 +135,7 @@ def evaluate(
     expr: str,
     *,
     out: Any = None,
+    out_dtype: Any = None,
     target: str = "cpu",
     operands: Mapping[str, Any] | None = None,
     **named: Any,
@@ -132,19 +144,21 @@ def evaluate(
 
     Gives an ndarray if the result is dense, a NumPy scalar if it has rank 0, else a SparseTensor."""
     given = {**(operands or {}), **named}
-    kernel, tensors = _compile("expression", expr, given, out, target)
+    kernel, tensors = _compile("expression", expr, given, out, target, out_dtype)
     try:
         return kernel.call(tensors, out if isinstance(out, np.ndarray) else None)
     except ExtentsDiffer:
         # Said again with the places in the expression.
-        driver.check_extents(expr, [(n, t.shape, NAMES[t.dtype]) for n, t in tensors.items()])
+        driver.check_extents(expr, [(n, t.shape, _known_name(t)) for n, t in tensors.items()])
         raise
 
 
-def einsum(subscripts: str, *operands: Any, out: Any = None, target: str = "cpu") -> Any:
+def einsum(
+    subscripts: str, *operands: Any, out: Any = None, out_dtype: Any = None, target: str = "cpu"
+) -> Any:
     """``numpy.einsum`` for sparse and dense operands: explicit, implicit and ellipsis forms."""
     given = {f"op{n}": operand for n, operand in enumerate(operands)}
-    kernel, tensors = _compile("einsum", subscripts, given, out, target)
+    kernel, tensors = _compile("einsum", subscripts, given, out, target, out_dtype)
     return kernel.call(tensors, out if isinstance(out, np.ndarray) else None)
 
 

@@ -32,12 +32,14 @@ class OperandSpec:
 class Request:
     """All that a compilation depends on, as plain data: it is the key of the cache.
 
+    ``out_dtype``: what operands are converted to before they are multiplied.
     ``kind``: ``expression``, ``einsum`` or ``mlir``."""
 
     kind: str
     text: str
     operands: tuple[tuple[str, OperandSpec], ...] = ()
     out: str | None = None
+    out_dtype: str | None = None
     target: str = "cpu"
     entry: str = "main"
     name: str = "<expression>"
@@ -114,7 +116,7 @@ def front(request: Request) -> ModuleOp:
         if request.out is None
         else parse_format(request.out, len(getattr(program.statements[-1].target, "indices", ())))
     )
-    return build_module(resolve(program, types, out))
+    return build_module(resolve(program, types, out, request.out_dtype))
 
 
 def check_extents(text: str, operands: Sequence[tuple[str, tuple[int, ...], str]]) -> None:

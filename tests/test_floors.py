@@ -13,13 +13,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WINGS = ("dialects", "passes", "backends")  # folders at the top that are packages of sparsecc
 
-GROUND = {"diagnostics", "formats", "targets", "kernel"}
+GROUND = {"diagnostics", "elements", "formats", "targets", "kernel"}
 VOCABULARY = GROUND | {"storage", "dialects"}
 MACHINE_ROOM = VOCABULARY | {"frontends", "passes", "backends", "runtime"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # room: the rooms that it may import, beside itself
     "diagnostics": set(),
+    "elements": set(),
     "formats": {"diagnostics"},
     "targets": {"diagnostics"},
     "kernel": set(),

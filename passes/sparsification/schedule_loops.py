@@ -23,9 +23,12 @@ from xdsl.context import Context
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BFloat16Type,
     ComplexType,
     DenseArrayBase,
     FixedBitwidthType,
+    Float16Type,
+    Float32Type,
     IntegerType,
     ModuleOp,
     StringAttr,
@@ -50,6 +53,7 @@ from sparsecc.passes.sparsification.iteration_graph import order_loops
 from sparsecc.passes.sparsification.kernel_arguments import DEFAULT_WIDTH
 from sparsecc.passes.sparsification.merge_lattice import pattern_leaf
 from sparsecc.passes.sparsification.term import Access, GenericView, Node, Structure, tensor_format
+from sparsecc.targets import TargetAbility, known_target
 
 VECTOR_BYTES = (128, 32)
 """Block widths of a vectorised loop: two AVX-512 or four AVX2 registers of accumulators, enough to hide
@@ -125,6 +129,9 @@ class ScheduleLoops(ModulePass):
     name = "schedule-loops"
 
     vectorize: bool = True
+    target: str = "cpu"
+    """On a machine that runs tiles, sums stand inside all loops of the result: programs share nothing, at the price
+    of conversions. Its loops have no vector widths."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for generic in [g for g in op.walk() if isinstance(g, linalg.GenericOp)]:
@@ -145,7 +152,8 @@ class ScheduleLoops(ModulePass):
         if not out_dense:
             dims = dict.fromkeys(expr.dim for expr in view.out.format.exprs)
             out_order = tuple(view.out.dim_loop(d) for d in dims)
-        loops = order_loops(view, out_order)
+        tiles = known_target(self.target).can(TargetAbility.TILES)
+        loops = order_loops(view, out_order, sums_inside=tiles)
         position = {k: n for n, k in enumerate(loops.order)}
         for k in loops.converted:
             access = view.inputs[k]
@@ -161,7 +169,7 @@ class ScheduleLoops(ModulePass):
             generic = self.convert_result(generic, fmt)
         generic.attributes["sparsecc.order"] = DenseArrayBase.from_list(i64, list(loops.order))
         generic.attributes["sparsecc.assembly"] = StringAttr(assembly)
-        vector = self.vector(view, fmt) if self.vectorize else None
+        vector = self.vector(view, fmt) if self.vectorize and not tiles else None
         if vector is not None:
             generic.attributes["sparsecc.vector"] = DenseArrayBase.from_list(i64, list(vector))
 
@@ -214,7 +222,9 @@ class ScheduleLoops(ModulePass):
         if not all(contiguous(a) for a in view.inputs) or not view.reductions:
             return None
         types = [ranked_tensor(v.type) for v in (*view.op.inputs, *view.op.results)]
-        kinds = {t.element_type for t in types if t is not None}
+        kinds = {t.element_type for t in types if t is not None} | {view.sum_type}
+        if Float32Type() in kinds:  # floats of 16 bits are widened when they are loaded
+            kinds -= {Float16Type(), BFloat16Type()}
         if any(isinstance(k, ComplexType) or k == IntegerType(1) for k in kinds) or len(kinds) != 1:
             return None
         (kind,) = kinds

@@ -66,6 +66,11 @@ def _program(parser: Parser) -> None:
     )
     parser.add_argument("--out-format", metavar="FORMAT", help="the format of the result")
     parser.add_argument(
+        "--out-dtype",
+        metavar="DTYPE",
+        help="the type of the result: operands are converted to it before they are multiplied",
+    )
+    parser.add_argument(
         "--format",
         action="append",
         default=[],

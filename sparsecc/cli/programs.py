@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sparsecc.cli.commands import EMIT_GPU
 from sparsecc.cli.operands import (
+    check_dtype,
     check_format,
     load,
     pairs,
@@ -144,7 +145,10 @@ def _expression_kernel(options: Namespace, given: dict[str, Any]) -> Kernel:
             place="sparsecc",
             help="rename it: the name is an option's",
         )
-    return api.compile(options.program, out=options.out_format, target=options.target, **given)
+    out_dtype = None if options.out_dtype is None else check_dtype(options.out_dtype)
+    return api.compile(
+        options.program, out=options.out_format, out_dtype=out_dtype, target=options.target, **given
+    )
 
 
 def _mlir_kernel(options: Namespace) -> Kernel:
@@ -156,6 +160,7 @@ def _mlir_kernel(options: Namespace) -> Kernel:
             ("--format", options.format),
             ("--dtype", options.dtype),
             ("--out-format", options.out_format),
+            ("--out-dtype", options.out_dtype),
         )
         if value
     ]

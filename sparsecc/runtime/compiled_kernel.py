@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecc.diagnostics import OperandError, UsageError, did_you_mean
+from sparsecc.elements import NUMPY, name_of
 from sparsecc.formats import Format, LevelArrays, dense_format, known_name, parse_format
 from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret, Step
-from sparsecc.runtime.execute import NUMPY, WIDTHS, Executor, Function
+from sparsecc.runtime.execute import WIDTHS, Executor, Function
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -49,9 +50,6 @@ class BadOutput(UsageError):
 
 class OperandConverted(UserWarning):
     """An operand was not in the format that the kernel was compiled for, and was converted."""
-
-
-NAMES = {np.dtype(t): name for name, t in NUMPY.items()}
 
 
 def actual_format(tensor: SparseTensor) -> Format:
@@ -108,7 +106,7 @@ class _Slot:
 
     def __init__(self, operand: Operand, wanted: Format) -> None:
         self.operand, self.wanted = operand, wanted
-        self.dtype = np.dtype(NUMPY[operand.dtype])
+        self.dtype = NUMPY[operand.dtype]
         self.rank = len(operand.shape)
         self.any_extents = all(extent is None for extent in operand.shape)
         self.plain = wanted == dense_format(self.rank)
@@ -157,7 +155,7 @@ class Kernel:
     def __post_init__(self) -> None:
         results = self.plan.results
         self.last = next((s for s in reversed(self.plan.steps) if s.dest == results[-1]), None)
-        self.out_dtype = np.dtype(NUMPY[self.last.dtype]) if isinstance(self.last, Launch) else None
+        self.out_dtype = NUMPY[self.last.dtype] if isinstance(self.last, Launch) else None
         rank = len(self.last.shape) if isinstance(self.last, Launch) else 0
         self.out_row_major = (
             isinstance(self.last, Launch) and parse_format(self.last.format, rank).is_row_major
@@ -203,7 +201,7 @@ class Kernel:
             raise WrongRank(name=operand.name, found=tensor.rank, wanted=len(operand.shape))
         if tensor.dtype != NUMPY[operand.dtype]:
             if tensor.rank:
-                found = NAMES.get(tensor.dtype, str(tensor.dtype))
+                found = name_of(tensor.dtype) or str(tensor.dtype)
                 raise WrongDtype(name=operand.name, found=found, wanted=operand.dtype)
             tensor = asarray(
                 np.asarray(tensor.values[0]).astype(NUMPY[operand.dtype], casting="same_kind")

@@ -18,7 +18,7 @@ from sparsecc.formats.levels.dense import Dense
 from sparsecc.formats.levels.singleton import Singleton
 from sparsecc.formats.names import bsr
 from sparsecc.storage import compiled, limits
-from sparsecc.storage.layout import AnyArray
+from sparsecc.storage.layout import AnyArray, is_nonzero
 from sparsecc.storage.order import stable_argsort
 from sparsecc.storage.pack import gather_blocks, pack, pack_dense, pack_levels, unpack, with_widths
 from sparsecc.storage.tensor import SparseTensor
@@ -134,7 +134,7 @@ def bsr_to_rows(tensor: SparseTensor, dst: Format, limit: int | None) -> SparseT
     blocks = positions, coordinates, values.reshape(-1, high, wide)
     made = compiled.blocks_to_rows(blocks, (outer * high, across * wide))
     starts, columns, values = _split_blocks(*blocks) if made is None else made
-    flat = np.flatnonzero(values != 0)
+    flat = np.flatnonzero(is_nonzero(values))
     # Rows and columns beyond the shape, where a block hangs over the edge, hold zeros only.
     ends = np.searchsorted(flat, starts[: tensor.shape[0] + 1]).astype(starts.dtype)
     return _rows(tensor.shape, dst, ends, columns[flat], values[flat])

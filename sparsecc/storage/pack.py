@@ -14,6 +14,7 @@ from sparsecc.storage.layout import (
     AnyArray,
     block_depth,
     dim_coordinates,
+    is_nonzero,
     level_coordinates,
     to_level_array,
 )
@@ -125,10 +126,10 @@ def pack_dense(array: AnyArray, fmt: Format, max_dense_bytes: int | None = None)
     depth = block_depth(fmt)
     if depth < fmt.num_levels:
         blocks = ordered.reshape(-1, limits.volume(sizes[depth:]))
-        flat = np.flatnonzero((blocks != 0).any(axis=1))
+        flat = np.flatnonzero(is_nonzero(blocks).any(axis=1))
         values = blocks[flat]
     else:
-        flat = np.flatnonzero(ordered != 0)
+        flat = np.flatnonzero(is_nonzero(ordered))
         values = ordered[flat]
     coords = split_key(flat, sizes[:depth])
     return pack_levels(coords, values, shape, fmt, True, max_dense_bytes)

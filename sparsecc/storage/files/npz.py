@@ -19,7 +19,7 @@ from sparsecc.storage.entries import checked_shape, from_numpy
 from sparsecc.storage.exchange import CSC, CSR, from_compressed, from_coordinates
 from sparsecc.storage.files.errors import BadArray, DamagedFile, UnknownKey, read_bytes
 from sparsecc.storage.files.npy import numeric, parse_npy
-from sparsecc.storage.layout import AnyArray
+from sparsecc.storage.layout import AnyArray, is_nonzero
 from sparsecc.storage.tensor import SparseTensor
 
 LAYOUTS: dict[str, tuple[str, ...]] = {
@@ -151,7 +151,7 @@ def _diagonals(
     if offsets.shape != values.shape[:1] or len(np.unique(offsets)) != len(offsets):
         problem = f"{len(offsets)} offsets, to be distinct, for {len(values)} diagonals"
         raise BadArray(key="offsets", problem=problem, place=place)
-    which, columns = np.nonzero(values)
+    which, columns = np.nonzero(is_nonzero(values))
     # Offsets beyond the shape name no element; bounded first, their difference can't wrap around.
     bounded = np.clip(offsets, -(2**62), 2**62).astype(np.int64)
     rows = columns - bounded[which]
