@@ -199,13 +199,15 @@ class Weight:
             )  # fmt: skip
             arrays = {name: numpy_of(tensor) for name, tensor in dense.items()}
             return torch_of(kernel(W=weight, **arrays))
-        weight = self.keep("packed", (self.values, *self.arrays), lambda: self._pack(kernel))
-        return torch_of(kernel(W=weight, **dense))
+        values = self.values.detach()
 
-    def _pack(self, kernel: Any) -> Any:
-        if self.packed:
-            return kernel.pack(W=self.layout.to_dense(self.values.detach(), self.arrays))
-        return kernel.pack(W=self.layout.as_sparse(self.values.detach(), self.arrays))
+        def operand() -> Any:
+            if self.packed:
+                return kernel.pack(W=self.layout.to_dense(values, self.arrays))
+            return self.layout.as_sparse(values, self.arrays)
+
+        weight = self.keep("operand", (self.values, *self.arrays), operand)
+        return torch_of(kernel(W=weight, **dense))
 
     def _fitting(self, name: str, x: Tensor) -> Tensor:
         """A dense operand, contiguous (a copy if it is not), of the weight's type and on its device."""

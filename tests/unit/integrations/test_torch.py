@@ -72,6 +72,20 @@ def test_forward(format: str, shape: tuple[int, ...], bias: bool) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_types(format: str, dtype: Any) -> None:
+    linear, layer = layer_of(format, dtype)
+    x, y = (tokens(5, 12, dtype=dtype).requires_grad_() for _ in range(2))
+    found, expected = layer(x), linear(y)
+    assert found.dtype == dtype
+    tolerance = {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.float32: 1e-5}[dtype]
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+    found.sum().backward()
+    expected.sum().backward()
+    torch.testing.assert_close(x.grad, y.grad, rtol=tolerance, atol=4 * tolerance)
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_only_nonzeros_are_stored(format: str) -> None:
     weight = dense_weight(format)
     matrix = SparseMatrix.from_torch(weight, format)
