@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -345,3 +346,18 @@ def test_mistakes() -> None:
         SparseMatrix.from_torch(torch.ones(2, 2, 2))
     with pytest.raises(OperandError, match="arrays want"):
         spmm(layer.weight.with_values(layer.values[1:]), tokens(12, 2))
+
+
+def test_the_example_of_the_documents() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "gpu.md"
+    text = page.read_text(encoding="utf-8").split("## In PyTorch")[1]
+    code = text.split("```python\n")[1].split("```")[0]
+    linear, x = torch.nn.Linear(6, 6), torch.randn(6, 6)
+    adjacency = (torch.rand(6, 6) < 0.5).float()
+    names: dict[str, Any] = {
+        "linear": linear, "x": x, "adjacency": adjacency, "q": torch.randn(6, 3), "k": torch.randn(6, 3),
+    }  # fmt: skip
+    exec(compile(code, str(page), "exec"), names)
+    torch.testing.assert_close(names["y"], linear(x))
+    weights = torch.sigmoid(names["q"] @ names["k"].t()) * adjacency
+    torch.testing.assert_close(names["h"], weights @ x)
