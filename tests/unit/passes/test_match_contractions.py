@@ -17,36 +17,26 @@ from tests.unit.passes.programs import (
     TRANSPOSED,
     Program,
     Tensor,
+    data,
     product,
     weight,
 )
 
 Array = Any
-NUMPY = {"f16": np.float16, "f32": np.float32, "i8": np.int8, "i32": np.int32}
 EXTENTS = {"b": 3, "t": 5, "n": 19, "k": 76}
 
 
 def matched(text: str, **options: str) -> ModuleOp:
     """A program after the pass."""
     module = parse_module(text, "program")
-    names = [("generalize-named-ops", {}), ("select-formats", {}), ("match-contractions", options)]
+    names: list[tuple[str, dict[str, str]]] = [
+        ("generalize-named-ops", {}),
+        ("select-formats", {}),
+        ("match-contractions", options),
+    ]
     run_passes(module, names, verify=True)
     verify_module(module)
     return module
-
-
-def data(tensor: Tensor, extents: dict[str, int], rng: np.random.Generator) -> Array:
-    """Random values; a weight has two of each four along k."""
-    shape = [extents[c] for c in tensor.letters]
-    whole = tensor.dtype.startswith("i")
-    values = rng.integers(-90, 90, shape) if whole else rng.standard_normal(shape)
-    if tensor.name == "W":
-        values = np.moveaxis(values, tensor.letters.index("k"), -1)
-        groups = values.reshape(*values.shape[:-1], -1, 4).copy()
-        dropped = np.argsort(rng.random(groups.shape), axis=-1)[..., :2]
-        np.put_along_axis(groups, dropped, 0, -1)
-        values = np.moveaxis(groups.reshape(values.shape), -1, tensor.letters.index("k"))
-    return np.asarray(values, NUMPY[tensor.dtype], order="C")
 
 
 def check(program: Program, result: Tensor, **extents: int) -> None:
@@ -68,7 +58,9 @@ def check(program: Program, result: Tensor, **extents: int) -> None:
         assert wrong <= scale * (4e-3 if result.dtype == "f16" else 1e-5)
 
 
-def linear(x: str, w: str, y: str, dtype: str = "f16", result: str = "f16", **more: bool) -> tuple[Program, Tensor]:
+def linear(
+    x: str, w: str, y: str, dtype: str = "f16", result: str = "f16", **more: bool
+) -> tuple[Program, Tensor]:
     """Y = X * W, by letters."""
     tensors = [Tensor("X", x, dtype), weight(w, dtype)]
     program = Program(tensors)
@@ -111,7 +103,12 @@ def test_a_weight_that_is_stored_by_columns_and_a_dense_operand_too() -> None:
 
 
 def test_factors_do_not_depend_on_k() -> None:
-    tensors = [Tensor("X", "tk", "f16"), weight("nk"), Tensor("s", "t", "f32"), Tensor("g", "", "f32")]
+    tensors = [
+        Tensor("X", "tk", "f16"),
+        weight("nk"),
+        Tensor("s", "t", "f32"),
+        Tensor("g", "", "f32"),
+    ]
     body = [
         "%wide_X = arith.extf %X : f16 to f32", "%wide_W = arith.extf %W : f16 to f32",
         "%two = arith.constant 2.0 : f32", "%a = arith.mulf %s, %wide_X : f32",
@@ -164,7 +161,12 @@ def test_epilogues(name: str) -> None:
 
 
 def test_a_chain_is_fused_into_one_launch_with_a_batch() -> None:
-    tensors = [Tensor("X", "btk", "i8"), weight("nk", "i8"), Tensor("s", "n", "f32"), Tensor("r", "btn", "f16")]
+    tensors = [
+        Tensor("X", "btk", "i8"),
+        weight("nk", "i8"),
+        Tensor("s", "n", "f32"),
+        Tensor("r", "btn", "f16"),
+    ]
     program = Program(tensors)
     z = program.generic(tensors[:2], Tensor("Z", "btn", "i32"), product("i8", "i32"))
     scaled = program.generic([z, tensors[2]], Tensor("S", "btn", "f16"), [
@@ -187,4 +189,7 @@ def test_what_is_read_twice_is_stored() -> None:
     b = program.generic([z, a], Tensor("Y", "tn", "f16"), [
         "%r = arith.mulf %Z, %A : f16", "linalg.yield %r : f16"])  # fmt: skip
     text = str(matched(program.text(b)))
-    assert text.count("iteration.launch") == 1 and text.count('"linalg.generic"') + text.count("linalg.generic") == 2
+    assert (
+        text.count("iteration.launch") == 1
+        and text.count('"linalg.generic"') + text.count("linalg.generic") == 2
+    )
