@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
+    AffineMapAttr,
     AnyFloat,
     ArrayAttr,
     BFloat16Type,
@@ -32,12 +33,14 @@ from xdsl.dialects.builtin import (
     i32,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects import iteration
-from sparsecc.dialects.reading import block_type, element_type, integer_width
+from sparsecc.dialects.reading import block_type, element_type, elements, integer_width
 from sparsecc.dialects.sparse_tensor.types import ranked_tensor
 from sparsecc.dialects.tile import blocks
+from sparsecc.formats import known_name
 from sparsecc.passes.sparsification.coiteration import LoopLowering
 from sparsecc.passes.sparsification.kernel_arguments import Arguments, buffer
 from sparsecc.passes.tiling.block_builder import BlockBuilder, Shape, is_zero, joint_shape
@@ -154,17 +157,49 @@ class TileKernel(LoopLowering):
         fn.attributes["tile.space"] = ArrayAttr([s.attribute() for s in (self.schedule, *rest)])
         block = fn.body.block
         self.args.bind(list(block.args))
+        self.name_arguments()
         self.b = BlockBuilder(block)
         extents = self.fixed_extents()
         for role, extent in extents.items():
             self.args.values[role] = self.b.index(extent)
+        for role, first in self.equal_extents().items():
+            self.args.values[role] = self.args[first]
         self.assembly.begin(self.b, self.args)
         factors = self.enter_grid(extents)
         self.lower_block(self.kernel.body.block)
         self.b.do(func.ReturnOp())
+        fn.attributes["tile.operands"] = ArrayAttr([StringAttr(line) for line in self.operands])
         fn.attributes["tile.grid"] = blocks.GridAttr.of([factors])
         self.drop_unused(fn, {f.extent for f in factors})
         return fn
+
+    def name_arguments(self) -> None:
+        """``A_values``, ``A_positions1`` … and what each operand is, for readers."""
+        lines: list[str] = []
+        for number, (arg, owner) in enumerate(self.owners.items()):
+            name = arg.name_hint or owner
+            for role in self.args.roles:
+                if role.startswith(f"{owner}."):
+                    self.args[role].name_hint = f"{name}_{role.partition('.')[2]}"
+            result = "result, " if number + 1 == len(self.owners) else ""
+            format = known_name(self.formats[arg])
+            lines.append(f"{name}: {result}{element_type(arg.type)}, {format}")
+        self.operands = lines
+
+    def equal_extents(self) -> dict[str, str]:
+        """Extents that are those of an argument before: of dimensions with the same index."""
+        first: dict[int, str] = {}
+        found: dict[str, str] = {}
+        maps = elements(self.kernel.attributes.get("iteration.maps"))
+        for owner, map_ in zip(self.owners.values(), maps, strict=True):
+            assert isinstance(map_, AffineMapAttr)
+            for dim, expr in enumerate(map_.data.results):
+                if isinstance(expr, AffineDimExpr):
+                    role = f"{owner}.dim{dim}"
+                    found[role] = first.setdefault(expr.position, role)
+        fixed = self.fixed_extents()
+        constant = {found[role]: role for role in fixed if role in found}
+        return {role: constant.get(same, same) for role, same in found.items()}
 
     def fixed_extents(self) -> dict[str, int]:
         """Extents that types say."""
@@ -201,12 +236,14 @@ class TileKernel(LoopLowering):
             return factors
         number = b.add_op(blocks.ProgramIdOp(0))
         number.name_hint = "program"
+        same = self.equal_extents()
         for n, loop in enumerate(grid):
-            width, extent = self.widths.get(loop.index, 1), self.args[loop.extent]
-            if loop.extent in extents:
-                factors.append(blocks.Factor("", -(-extents[loop.extent] // width)))
+            role = same.get(loop.extent, loop.extent)
+            width, extent = self.widths.get(loop.index, 1), self.args[role]
+            if role in extents:
+                factors.append(blocks.Factor("", -(-extents[role] // width)))
             else:
-                factors.append(blocks.Factor(loop.extent, width))
+                factors.append(blocks.Factor(role, width))
             at = number
             if n + 1 < len(grid):
                 count = extent
@@ -352,5 +389,11 @@ class TileKernel(LoopLowering):
             value = b.accumulate(old, value)
         element = element_type(self.out.type)
         if isinstance(element, HALVES):
-            value = b.add_op(arith.TruncFOp(value, self.like(value, element)))
+            last = value.owner
+            rounded = isinstance(last, arith.ExtFOp) and element_type(last.input.type) == element
+            value = (
+                last.input
+                if isinstance(last, arith.ExtFOp) and rounded
+                else b.add_op(arith.TruncFOp(value, self.like(value, element)))
+            )
         b.store(value, array, position)
