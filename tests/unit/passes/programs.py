@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 TWO_OF_FOUR = {
@@ -14,7 +15,9 @@ TWO_OF_FOUR = {
 }
 TRANSPOSED = "(d0, d1) -> (d1 : dense, d0 floordiv 4 : dense, d0 mod 4 : structured[2, 4])"
 COLUMN_MAJOR = "(d0, d1) -> (d1 : dense, d0 : dense)"
-NUMPY: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "i8": np.int8, "i32": np.int32}
+NUMPY: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "i8": np.int8, "i32": np.int32,
+}  # fmt: skip
 SUMS = {"f16": "f32", "bf16": "f32", "i8": "i32"}
 
 
