@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -20,6 +21,16 @@ def element_type(type_: Attribute) -> Attribute:
     if isinstance(type_, TensorType | VectorType | MemRefType):
         return cast("TensorType[Attribute]", type_).element_type
     return type_
+
+
+def block_shape(type_: Attribute) -> tuple[int, ...]:
+    """The shape of a vector; no axes for a scalar."""
+    return cast("VectorType[Attribute]", type_).get_shape() if isinstance(type_, VectorType) else ()
+
+
+def block_type(shape: Sequence[int], element: Attribute) -> Attribute:
+    """The vector type of a shape; the element's own where there are no axes."""
+    return VectorType(element, shape) if shape else element
 
 
 def integer_width(type_: Attribute) -> int:

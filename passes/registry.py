@@ -7,7 +7,9 @@ PASSES: dict[str, str] = {
     "split-blocks": "sparsecc.passes.sparsification.split_blocks:SplitBlocks",
     "schedule-loops": "sparsecc.passes.sparsification.schedule_loops:ScheduleLoops",
     "sparsify": "sparsecc.passes.sparsification.sparsify:Sparsify",
+    "match-contractions": "sparsecc.passes.tiling.match_contractions:MatchContractions",
     "lower-iteration": "sparsecc.passes.sparsification.lower_iteration:LowerIteration",
+    "tile-iteration": "sparsecc.passes.tiling.tile_iteration:TileIteration",
 }
 
 STRATEGIES: dict[str, str] = {

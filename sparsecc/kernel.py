@@ -48,6 +48,47 @@ class TileSource:
 
 
 @dataclass(frozen=True)
+class TensorMap:
+    """How bulk copies see a ``tensordesc`` argument: what the driver needs to encode one."""
+
+    block: tuple[int, ...]
+    """Elements of the box of one copy, outer to inner."""
+    element_bytes: int
+    element_type: int
+    """A number of CUtensorMapDataType."""
+    swizzle: int
+    """A number of CUtensorMapSwizzle."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A TileSource compiled for a target: all that a launch needs, and what a reader asks about it."""
+
+    source: TileSource
+    target: str
+    symbol: str
+    cubin: bytes
+    ptx: str
+    threads: int
+    """Threads of a program, warps that the code adds for itself included."""
+    shared: int
+    """Bytes of dynamic shared memory."""
+    registers: int
+    spills: int
+    """Bytes of local memory of a thread: spilled registers and stack."""
+    parameters: tuple[int, ...]
+    """Bytes of each parameter of the machine code: those of ``arguments``, then what the compiler adds."""
+    tensor_maps: tuple[TensorMap, ...] = ()
+    """Of the ``tensordesc`` arguments, in order."""
+    scratch: int = 0
+    """Bytes of global scratch memory of one program."""
+    programs: int = 1
+    """Programs of a cluster."""
+    compiler: str = ""
+    milliseconds: float = 0.0
+
+
+@dataclass(frozen=True)
 class Convert:
     """Tensor ``dest`` is ``source`` in another format; ``reason`` says who wants it."""
 

@@ -35,7 +35,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "driver": MACHINE_ROOM | {"plugins", "pipeline"},
     "inspection": GROUND | {"storage"},
     "api": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection"},
-    "cli": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
+    "bench": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
+    "integrations": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
+    "cli": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api", "bench"},
     "__main__": {"cli"},
     "": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},  # sparsecc itself
 }

@@ -53,6 +53,7 @@ from sparsecc.passes.sparsification.iteration_graph import order_loops
 from sparsecc.passes.sparsification.kernel_arguments import DEFAULT_WIDTH
 from sparsecc.passes.sparsification.merge_lattice import pattern_leaf
 from sparsecc.passes.sparsification.term import Access, GenericView, Node, Structure, tensor_format
+from sparsecc.targets import TargetAbility, known_target
 
 VECTOR_BYTES = (128, 32)
 """Block widths of a vectorised loop: two AVX-512 or four AVX2 registers of accumulators, enough to hide
@@ -128,6 +129,9 @@ class ScheduleLoops(ModulePass):
     name = "schedule-loops"
 
     vectorize: bool = True
+    target: str = "cpu"
+    """On a machine that runs tiles, sums stand inside all loops of the result: programs share nothing, at the price
+    of conversions. Its loops have no vector widths."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for generic in [g for g in op.walk() if isinstance(g, linalg.GenericOp)]:
@@ -151,7 +155,8 @@ class ScheduleLoops(ModulePass):
             # A sum of parts has no levels: it is packed from what is natural.
             dims = dict.fromkeys(expr.dim for expr in out.exprs) or range(out.rank)
             out_order = tuple(view.out.dim_loop(d) for d in dims)
-        loops = order_loops(view, out_order)
+        tiles = known_target(self.target).can(TargetAbility.TILES)
+        loops = order_loops(view, out_order, sums_inside=tiles)
         position = {k: n for n, k in enumerate(loops.order)}
         for k in loops.converted:
             access = view.inputs[k]
@@ -167,7 +172,7 @@ class ScheduleLoops(ModulePass):
             generic = self.convert_result(generic, fmt)
         generic.attributes["sparsecc.order"] = DenseArrayBase.from_list(i64, list(loops.order))
         generic.attributes["sparsecc.assembly"] = StringAttr(assembly)
-        vector = self.vector(view, fmt) if self.vectorize else None
+        vector = self.vector(view, fmt) if self.vectorize and not tiles else None
         if vector is not None:
             generic.attributes["sparsecc.vector"] = DenseArrayBase.from_list(i64, list(vector))
 
