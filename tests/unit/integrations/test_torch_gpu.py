@@ -57,8 +57,6 @@ def test_forward(format: str, dtype: Any, tokens: int) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
 def test_gradients(format: str, dtype: Any) -> None:
-    if format.startswith("2:4") and dtype == torch.float32:
-        pytest.skip("2:4 kernels are for 16-bit values")
     linear, layer = layers(format, dtype)
     x, y = (torch.randn(24, 160, device="cuda", dtype=dtype) for _ in range(2))
     y.copy_(x)
@@ -72,7 +70,8 @@ def test_gradients(format: str, dtype: Any) -> None:
     found = SparseMatrix(layer.values.grad, layer.arrays, format, (96, 160)).to_dense()
     close(found, linear.weight.grad * where, dtype)
     grown = sum(densified().values()) - sum(before.values())
-    assert grown == (2 if format.startswith("2:4") else 0)
+    # Wider values run as CSR: only packed weights are made dense.
+    assert grown == (2 if format.startswith("2:4") and dtype == torch.float16 else 0)
 
 
 @pytest.mark.parametrize("format", FORMATS)
