@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WINGS = ("dialects", "passes", "backends")  # folders at the top that are packages of sparsecc
 
-GROUND = {"diagnostics", "formats", "targets", "kernel"}
+GROUND = {"diagnostics", "formats", "targets", "kernel", "request"}
 VOCABULARY = GROUND | {"storage", "dialects"}
 MACHINE_ROOM = VOCABULARY | {"frontends", "passes", "backends", "runtime"}
 
@@ -23,6 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formats": {"diagnostics"},
     "targets": {"diagnostics"},
     "kernel": set(),
+    "request": set(),
     "storage": GROUND,
     "dialects": GROUND,
     "frontends": VOCABULARY,
