@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparsecc.diagnostics import OperandError, TargetError
-from sparsecc.kernel import Compiled, TileSource
+from sparsecc.kernel import TileSource
 from sparsecc.runtime import tile_cache
 from sparsecc.runtime.execute import NUMPY
 from sparsecc.targets import device_target, runs_as
@@ -117,7 +117,10 @@ class GpuMachine:
         code = tile_cache.compiled(source, target)
         how = runs_as(target, self.device.name, self.device.capability)
         text = code.ptx.encode() + b"\0" if how == "ptx" else None
-        return _OnStream(Launcher(code, self.driver, self.number, text), self)
+        made = _OnStream(Launcher(code, self.driver, self.number, text), self)
+        if how == "ptx":
+            made.note = f"code for {target}: the driver translates its PTX for {self.device.name}"
+        return made
 
     def capturing(self) -> bool:
         """Whether the current stream is being captured into a graph."""
@@ -135,8 +138,8 @@ class _OnStream:
 
     def __init__(self, launcher: Any, machine: GpuMachine) -> None:
         self.launcher, self.machine = launcher, machine
-        self.compiled: Compiled = launcher.compiled
         self.work = launcher.work
+        self.note = ""
 
     def __call__(self, words: list[Any]) -> None:
         machine = self.machine
@@ -189,7 +192,7 @@ class InterpreterMachine:
 class _Interpreted:
     """A kernel in the interpreter."""
 
-    compiled = None
+    note = ""
 
     def __init__(self, source: TileSource) -> None:
         from sparsecc.backends.triton.interpret import NotInterpreted

@@ -13,9 +13,9 @@ from typing import Any
 from sparsecc.diagnostics import InternalError, UnsupportedError
 from sparsecc.formats import parse_format
 from sparsecc.kernel import Convert, Plan, Reinterpret, TileLaunch
-from sparsecc.runtime.compiled_kernel import in_format
+from sparsecc.runtime.compiled_kernel import BadOutput, in_format
 from sparsecc.runtime.execute import ExtentsDiffer
-from sparsecc.runtime.machines import Machine
+from sparsecc.runtime.machines import Machine, is_torch
 from sparsecc.runtime.tile_operands import Bound, Item, address, bound, brought, dense_bound
 from sparsecc.storage.tensor import SparseTensor
 
@@ -39,6 +39,8 @@ class TileProgram:
     def __init__(self, plan: Plan, target: str, machine: Machine) -> None:
         self.plan, self.machine = plan, machine
         self.steps = [self.runner(step, target) for step in plan.steps]
+        launchers = [step.run for step in self.steps if isinstance(step, _TileLauncher)]
+        self.notes: list[str] = [launcher.note for launcher in launchers if launcher.note]
 
     def runner(self, step: object, target: str) -> Any:
         match step:
@@ -172,11 +174,14 @@ class _TileLauncher:
             values = like.arrays["values"]
             arrays = {**like.arrays, "values": self.start(tuple(values.shape))}
             return bound(shape, arrays, self.format)
+        sizes = self.format.level_sizes(shape)
         if out is not None:
+            if tuple(out.shape) != shape:
+                problem = f"its shape is {tuple(out.shape)}"
+                raise BadOutput(problem=problem, dtype=launch.dtype, shape=shape)
             if not launch.covers or launch.init is not None or self.fill:
                 raise InternalError("out= for a result that is added to")
             return dense_bound(out, shape, _strides(out), self.format)
-        sizes = self.format.level_sizes(shape)
         if launch.init is not None:
             start = self.there(launch.init, tensors[launch.init])
             return bound(
@@ -219,10 +224,9 @@ class _TileLauncher:
 
 
 def _strides(array: Item) -> tuple[int, ...]:
-    strides = array.strides if hasattr(array, "strides") else array.stride()
-    return (
-        tuple(s // array.itemsize for s in strides) if hasattr(array, "strides") else tuple(strides)
-    )
+    if is_torch(array):
+        return tuple(array.stride())
+    return tuple(step // array.itemsize for step in array.strides)
 
 
 def _reader(role: str, kind: str) -> Callable[[_Call], Any]:

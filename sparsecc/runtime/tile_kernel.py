@@ -142,7 +142,7 @@ class TileKernel(Kernel):
             self.autotune(operands)
             tensors, kernel = self.prepared(operands)
         if out is not None:
-            self.check_out(out)
+            self.check_out(out, tensors)
         results = self.program(kernel)(tensors, out)
         if out is not None:
             return out
@@ -187,6 +187,7 @@ class TileKernel(Kernel):
         if found is None:
             found = TileProgram(kernel.plan, self.request.target, machine)
             self.programs[id(kernel), machine.place] = found
+            self.notes += [note for note in found.notes if note not in self.notes]
         return found
 
     def only_kernel(self) -> str:
@@ -243,7 +244,7 @@ class TileKernel(Kernel):
         assert isinstance(made, TileKernel)
         return made
 
-    def check_out(self, out: Any) -> None:
+    def check_out(self, out: Any, tensors: list[Any]) -> None:
         """Raise BadOutput for what can't take the result."""
         last = self.last
         launch = last.launch if isinstance(last, TileLaunch) else None
@@ -268,8 +269,8 @@ class TileKernel(Kernel):
             problem = f"it is no array of {launch.dtype}"
         elif not contiguous:
             problem = "it is not contiguous"
-        elif len(out.shape) != len(launch.shape):
-            problem = f"its shape is {tuple(out.shape)}"
+        elif any(t.overlaps(out) for t in tensors if isinstance(t, Bound)):
+            problem = "it shares memory with an operand"
         if problem:
             raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static)
 

@@ -71,10 +71,24 @@ class Bound:
     def strides(self) -> tuple[int, ...]:
         return tuple(self.words[f"stride{d}"] for d in range(len(self.shape)))
 
+    def overlaps(self, array: Item) -> bool:
+        """Whether an array shares memory with any of its own."""
+        first, last = span(array)
+        return any(a < last and first < b for a, b in map(span, self.arrays.values()))
+
 
 def address(array: Item) -> int:
     """Where an array's elements are."""
     return array.ctypes.data if isinstance(array, np.ndarray) else array.data_ptr()
+
+
+def span(array: Item) -> tuple[int, int]:
+    """The first address of an array's memory, and the one behind its last."""
+    steps = [s // array.itemsize for s in array.strides] if not is_torch(array) else array.stride()
+    if 0 in tuple(array.shape):
+        return 0, 0
+    last = sum((n - 1) * s for n, s in zip(array.shape, steps, strict=True))
+    return address(array), address(array) + (last + 1) * array.itemsize
 
 
 def bound(
@@ -257,14 +271,16 @@ class Slot:
                     wanted=kind,
                     remedy=f".to({kind})",
                 )
-        arrays = {"positions1": outer, "coordinates1": inner, "values": tensor.values()}
+        # Parts of a tensor that autograd knows as such would keep it alive.
+        parts = {"positions1": outer, "coordinates1": inner, "values": tensor.values()}
+        arrays = {role: part.data for role, part in parts.items()}
         self.check_contiguous(arrays)
         return bound(shape, arrays, self.wanted)
 
     def coordinates(self, tensor: Any, shape: tuple[int, ...]) -> Bound:
         if not tensor.is_coalesced():
             raise NotCoalesced(name=self.name)
-        indices, values = tensor.indices(), tensor.values()
+        indices, values = tensor.indices().data, tensor.values().data
         if self.wanted.crd_width not in (0, 64):
             raise WrongWidth(
                 what="coordinates", name=self.name, found="torch.int64", remedy=".to_sparse_csr()",
