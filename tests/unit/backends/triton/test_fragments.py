@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from xdsl.dialects import func
 
+from sparsecc.backends.triton import ring
 from sparsecc.backends.triton.contraction import Contraction, EpilogueStep
-from sparsecc.backends.triton.fragments import FragmentsReader, emit_fragments
+from sparsecc.backends.triton.emit import emit_kernel
+from sparsecc.backends.triton.fragments import FragmentsReader
 from sparsecc.backends.triton.operands import pack_2_4
+from sparsecc.diagnostics import InternalError
 from sparsecc.dialects.reading import elements
 from sparsecc.dialects.tile import ScheduleAttr
+from sparsecc.dialects.tile.fragments import SparseDotOp, set_schedule
 from sparsecc.frontends.mlir_text import parse_module
 from sparsecc.kernel import TileSource
 from sparsecc.pipeline import run_passes
@@ -55,7 +59,7 @@ def layer(x: str = "tk", w: str = "nk", y: str = "tn") -> tuple[Program, Tensor]
 
 def test_what_is_read() -> None:
     fn = kernel(*layer(), target="sm_90", tokens="8")
-    assert FragmentsReader(fn).contraction(known_target("sm_90"), {"steps": 4}) == Contraction(
+    assert FragmentsReader(fn).contraction("sm_90", {"steps": 4}) == Contraction(
         name="contraction0",
         comments=(
             "X: f16 (d0, d1) -> (d0 : dense, d1 : dense)",
@@ -162,8 +166,9 @@ def test_programs_run_as_the_reference_says(x: str, w: str, y: str, tokens: int)
         families.setdefault(schedule.family.data, schedule)
     assert set(families) == {8: {"ring", "staged"}, 16: {"ring", "staged"}, 64: {"staged"}}[tokens]
     for family, schedule in families.items():
-        fn.attributes["tile.schedule"] = schedule
-        source = emit_fragments(fn, known_target("sm_80"))
+        set_schedule(fn, schedule)
+        fn.verify()
+        source = emit_kernel(fn, known_target("sm_80"))
         assert source.entry == "contraction0" and family in source.text
         found = np.full(expected.shape, np.nan, expected.dtype)
         launch(source, inputs, found)
@@ -173,9 +178,41 @@ def test_programs_run_as_the_reference_says(x: str, w: str, y: str, tokens: int)
 
 def test_a_warpgroup_kernel_is_written_for_the_target_that_has_it() -> None:
     fn = kernel(*layer(), target="sm_90", tokens="512")
-    source = emit_fragments(fn, known_target("sm_90"))
+    source = emit_kernel(fn, known_target("sm_90"))
     assert "HGMMA.SP" in source.instructions
     assert (
         dict(zip((n for n, _ in source.arguments), source.roles, strict=True))["x"] == "in0.values"
     )
     assert not [r for r in source.roles if not r.startswith(("in", "out.", "work."))]
+
+
+def test_another_schedule_brings_its_instruction() -> None:
+    fn = kernel(*layer(), target="sm_90", tokens="64")
+    for schedule in reversed(schedules(fn)):
+        set_schedule(fn, schedule)
+        fn.verify()
+        (dot,) = (op for op in fn.walk() if isinstance(op, SparseDotOp))
+        wanted = "wgmma.sp" if schedule.family.data == "warpgroup" else "mma.sp"
+        assert dot.instruction.data == wanted
+
+
+def test_facts_reach_the_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Contraction] = []
+
+    def emit(contraction: Contraction, schedule: object) -> TileSource:
+        seen.append(contraction)
+        return TileSource("k", "", True, (("x", "*fp16"),), ("x.values",), (), 1)
+
+    monkeypatch.setattr(ring, "emit", emit)
+    fn = kernel(*layer(), target="sm_90", tokens="8")
+    assert emit_kernel(fn, known_target("sm_90"), {"steps": 8, "entries": 5}).roles == (
+        "in0.values",
+    )
+    assert dict(seen[0].facts) == {"steps": 8, "entries": 5}
+
+
+def test_an_argument_without_a_role_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = TileSource("k", "", True, (("x", "*fp16"),), ("x.value",), (), 1)
+    monkeypatch.setattr(ring, "emit", lambda contraction, schedule: source)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    with pytest.raises(InternalError, match="argument of role 'x.value'"):
+        emit_kernel(kernel(*layer(), target="sm_90", tokens="8"), known_target("sm_90"))
