@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sparsecc.backends.triton import ring
 from sparsecc.backends.triton.contraction import Contraction, EpilogueStep
 from sparsecc.backends.triton.emit import emit_kernel
 from sparsecc.backends.triton.fragments import FragmentsReader
-from sparsecc.backends.triton.operands import pack_2_4
+from sparsecc.backends.triton.operands import pack_2_4, pack_sum_2_4
 from sparsecc.diagnostics import InternalError
 from sparsecc.dialects.reading import elements
 from sparsecc.dialects.tile import ScheduleAttr
@@ -23,7 +24,7 @@ from sparsecc.pipeline import run_passes
 from sparsecc.runtime.reference import evaluate_module
 from sparsecc.targets import known_target
 from tests.unit.backends.triton import gluon_model
-from tests.unit.passes.programs import Program, Tensor, data, product, weight
+from tests.unit.passes.programs import RESIDUAL, Program, Tensor, data, product, weight
 
 Array = Any
 
@@ -39,11 +40,11 @@ def kernel(program: Program, result: Tensor, **options: str) -> func.FuncOp:
     return found
 
 
-def layer(x: str = "tk", w: str = "nk", y: str = "tn") -> tuple[Program, Tensor]:
+def layer(x: str = "tk", w: str = "nk", y: str = "tn", map: str = "") -> tuple[Program, Tensor]:
     """relu(X * W + bias) * s, with everything in f16 and the scale of a token in f32."""
     tensors = [
         Tensor("X", x, "f16"),
-        weight(w),
+        weight(w, map=map),
         Tensor("bias", "n", "f16"),
         Tensor("s", "t", "f32"),
     ]
@@ -120,7 +121,9 @@ def schedules(fn: func.FuncOp) -> list[ScheduleAttr]:
     return [s for s in elements(fn.attributes["tile.space"]) if isinstance(s, ScheduleAttr)]
 
 
-def launch(source: TileSource, inputs: list[Array], out: Array) -> None:
+def launch(
+    source: TileSource, inputs: list[Array], out: Array, packed: Mapping[str, Array]
+) -> None:
     """Run a kernel by the model, with arguments found by their roles."""
     arrays: dict[str, Array] = {}
     integers: dict[str, int] = {}
@@ -129,8 +132,8 @@ def launch(source: TileSource, inputs: list[Array], out: Array) -> None:
         if owner == "work":
             continue
         array = out if owner == "out" else inputs[int(owner[2:])]
-        if what == "packed":
-            arrays[name] = pack_2_4(array).arrays["packed"]
+        if what in ("packed", "offsets"):
+            arrays[name] = packed[what]
         elif what == "values":
             arrays[name] = array
         elif what.startswith("dim"):
@@ -143,16 +146,14 @@ def launch(source: TileSource, inputs: list[Array], out: Array) -> None:
 
 
 @pytest.mark.parametrize(
-    ("x", "w", "y", "tokens"),
+    ("x", "w", "y", "tokens", "map"),
     [
-        ("tk", "nk", "tn", 8),
-        ("kt", "nk", "nt", 16),
-        ("btk", "nk", "btn", 64),
-        ("btk", "bnk", "bnt", 8),
+        ("tk", "nk", "tn", 8, ""), ("kt", "nk", "nt", 16, ""), ("btk", "nk", "btn", 64, ""),
+        ("btk", "bnk", "bnt", 8, ""), ("tk", "nk", "tn", 8, RESIDUAL), ("bkt", "nk", "bnt", 16, RESIDUAL),
     ],
-)
-def test_programs_run_as_the_reference_says(x: str, w: str, y: str, tokens: int) -> None:
-    program, out = layer(x, w, y)
+)  # fmt: skip
+def test_programs_run_as_the_reference_says(x: str, w: str, y: str, tokens: int, map: str) -> None:
+    program, out = layer(x, w, y, map)
     fn = kernel(program, out, target="sm_80", tokens=str(tokens))
     rng = np.random.default_rng(tokens)
     extents = {"b": 2, "t": 16, "n": 35, "k": 136}
@@ -164,14 +165,19 @@ def test_programs_run_as_the_reference_says(x: str, w: str, y: str, tokens: int)
     families: dict[str, ScheduleAttr] = {}
     for schedule in schedules(fn):
         families.setdefault(schedule.family.data, schedule)
-    assert set(families) == {8: {"ring", "staged"}, 16: {"ring", "staged"}, 64: {"staged"}}[tokens]
+    wanted = (
+        {"ring"} if map else {8: {"ring", "staged"}, 16: {"ring", "staged"}, 64: {"staged"}}[tokens]
+    )
+    assert set(families) == wanted
     for family, schedule in families.items():
         set_schedule(fn, schedule)
         fn.verify()
-        source = emit_kernel(fn, known_target("sm_80"))
+        steps = schedule.numbers()["steps"]
+        operand = pack_sum_2_4(inputs[1], steps=steps) if map else pack_2_4(inputs[1])
+        source = emit_kernel(fn, known_target("sm_80"), operand.facts)
         assert source.entry == "contraction0" and family in source.text
         found = np.full(expected.shape, np.nan, expected.dtype)
-        launch(source, inputs, found)
+        launch(source, inputs, found, operand.arrays)
         scale = float(np.abs(expected).max()) + 1
         assert np.abs(found.astype(np.float64) - expected.astype(np.float64)).max() <= 4e-3 * scale
 
