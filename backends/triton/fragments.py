@@ -143,7 +143,9 @@ class FragmentsReader:
             steps.append(EpilogueStep(names[element], "load", (name, index)))
         for op in self.epilogue.body.block.ops:
             if isinstance(op, tile.FinishOp):
-                if not steps or names[op.value] != steps[-1].dest:  # the last step is what is stored
+                if (
+                    not steps or names[op.value] != steps[-1].dest
+                ):  # the last step is what is stored
                     again = (names[op.value], type_name(op.value.type))
                     steps.append(EpilogueStep(f"s{len(steps)}", "cast", again))
                 continue

@@ -228,8 +228,14 @@ class BlockBuilder(ScfBuilder):
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
         if a is None or b is None or a is b:
             return b if a is None else a
+        if implies(b, a):
+            return b
         x, y = self.meet(a, b)
         return self.once((arith.AndIOp, x, y), lambda: arith.AndIOp(x, y))
+
+    def either_of(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Where one or the other holds."""
+        return self.add_op(arith.OrIOp(*self.meet(a, b)))
 
     def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add_op(arith.MinSIOp(*self.integers(a, b)))

@@ -1,7 +1,8 @@
 """What a kernel of the iteration dialect has for loops, as tiling sees them.
 
-* *grid* loops are shared out over programs: they run over all coordinates of an index of the result (sparse operands
-  are looked up there), or over the root level of one operand, whose extent bounds the number of its positions;
+* *grid* loops are shared out over programs: they run over all coordinates of an index of the result, or over the root
+  levels of operands. A lone root level is shared out by positions, of which there are no more than coordinates; several
+  are looked up by coordinate, as sparse operands beside a loop over all coordinates are;
 * *walks* go over the positions of one level inside a program, *merges* over several levels at once, *dense* loops over
   all coordinates.
 """
@@ -138,13 +139,12 @@ class _Reader:
         single = len(op.bodies) == 1 and len(op.tensors) == 1 and op.extent is None
         unique = single and tensor_format(op.tensors[0].type).levels[numbers(op.levels)[0]].unique
         loop.walk = loop.walk and unique
-        loop.top = (
-            new and unique and not outside and isinstance(op.parents[0].owner, iteration.RootOp)
-        )
+        roots = all(isinstance(p.owner, iteration.RootOp) for p in op.parents)
+        loop.top = new and not outside and roots
         if op.extent is not None:
             loop.extent = self.dim(op.extent)
         elif loop.top:
-            dim = tensor_format(op.tensors[0].type).exprs[0].dim
+            dim = tensor_format(op.tensors[0].type).exprs[numbers(op.levels)[0]].dim
             loop.extent = f"{self.owners[op.tensors[0]]}.dim{dim}"
         for body in op.bodies:
             self.read(body.block, (*outside, index))

@@ -389,5 +389,11 @@ class TileKernel(LoopLowering):
             value = b.accumulate(old, value)
         element = element_type(self.out.type)
         if isinstance(element, HALVES):
-            value = b.add_op(arith.TruncFOp(value, self.like(value, element)))
+            last = value.owner
+            rounded = isinstance(last, arith.ExtFOp) and element_type(last.input.type) == element
+            value = (
+                last.input
+                if isinstance(last, arith.ExtFOp) and rounded
+                else b.add_op(arith.TruncFOp(value, self.like(value, element)))
+            )
         b.store(value, array, position)

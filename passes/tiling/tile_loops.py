@@ -15,9 +15,10 @@ A merge is a ``scf.while`` as on the CPU, in which each lane has positions of it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerType, i32, i64
+from xdsl.dialects.builtin import IntegerAttr, IntegerType, i32, i64
 from xdsl.ir import Attribute, Region, SSAValue
 
 from sparsecc.dialects import iteration
@@ -26,6 +27,7 @@ from sparsecc.passes.sparsification.kernel_lowering import Cursor, Walker
 from sparsecc.passes.tiling.block_builder import is_zero, is_zero_outside, joint_shape
 from sparsecc.passes.tiling.tile_kernel import TileKernel
 
+Item = TypeVar("Item")
 Visit = Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
 
 
@@ -41,6 +43,25 @@ def sum_kinds(bodies: Sequence[Region], count: int) -> list[str]:
                 kind = "or"
         kinds.append(kind)
     return kinds
+
+
+def always(bodies: Sequence[Region], count: int) -> list[bool]:
+    """Which carried flags every visit sets."""
+    found = [True] * count
+    for body in bodies:
+        last = body.block.last_op
+        assert last is not None
+        for k, value in enumerate(last.operands):
+            op = value.owner
+            true = op.operands[1].owner if isinstance(op, arith.OrIOp) else None
+            found[k] = (
+                found[k]
+                and isinstance(true, arith.ConstantOp)
+                and true.result.type == IntegerType(1)
+                and isinstance(true.value, IntegerAttr)
+                and bool(true.value.value.data)
+            )
+    return found
 
 
 class TileLoops(TileKernel):
@@ -66,12 +87,29 @@ class TileLoops(TileKernel):
                 cursors = [self.located(w, place.at) for w in self.walkers(op)]
                 self.visit(op, 0, place.at, cursors, [])
             return
-        (walker,) = self.walkers(op)
-        position = b.add(walker.lo, place.at)
-        with b.where(b.lt(position, walker.hi)):
-            coordinate = walker.coordinate(b, position)
-            coordinate.name_hint = op.index.data
-            self.visit(op, 0, coordinate, [Cursor(position)], [])
+        walkers = self.walkers(op)
+        if len(walkers) == 1 and walkers[0].level.unique:
+            (walker,) = walkers
+            position = b.add(walker.lo, place.at)
+            with b.where(b.lt(position, walker.hi)):
+                coordinate = walker.coordinate(b, position)
+                coordinate.name_hint = op.index.data
+                self.visit(op, 0, coordinate, [Cursor(position)], [])
+            return
+        # In the first region all iterators are active: it visits whatever any region does.
+        with b.where(place.inside):
+            cursors = [self.located(walkers[k], place.at) for k in op.loop_iterators(0)]
+            flags = {k: c.flag for k, c in zip(op.loop_iterators(0), cursors, strict=True)}
+            guard: SSAValue | None = None
+            for body in range(len(op.bodies)):
+                for point in op.loop_points(body):
+                    there: SSAValue | None = None
+                    for k in sorted(point):
+                        there = b.both(there, flags[k])
+                    assert there is not None
+                    guard = there if guard is None else b.either_of(guard, there)
+            with b.where(guard):
+                self.visit(op, 0, place.at, cursors, [])
 
     def located(self, walker: Walker, coordinate: SSAValue) -> Cursor:
         """The place of a coordinate among the positions of a walker."""
@@ -126,15 +164,43 @@ class TileLoops(TileKernel):
         visit: Visit,
     ) -> Sequence[SSAValue]:
         """[lo, hi) by so many at a time, in each lane; carried values are summed up."""
+        b, kinds = self.b, sum_kinds(op.bodies, len(inits))
+        certain = always(op.bodies, len(inits))
+        if not any(certain):
+            return self.summed(op, lo, hi, width, inits, kinds, visit)
+        # What holds at each visit holds if there is one.
+        there = b.fit(b.lt(lo, hi), self.open)
+
+        def picked(values: Sequence[Item]) -> list[Item]:
+            return [v for v, c in zip(values, certain, strict=True) if not c]
+
+        def visit_rest(at: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            rest = iter(carried)
+            return picked(visit(at, [there if c else next(rest) for c in certain]))
+
+        rest = iter(self.summed(op, lo, hi, width, picked(inits), picked(kinds), visit_rest))
+        return [
+            b.fit(self.added("or", v, there), self.open) if c else next(rest)
+            for v, c in zip(inits, certain, strict=True)
+        ]
+
+    def summed(
+        self,
+        op: iteration.IterateOp,
+        lo: SSAValue,
+        hi: SSAValue,
+        width: int,
+        inits: Sequence[SSAValue],
+        kinds: Sequence[str],
+        visit: Visit,
+    ) -> Sequence[SSAValue]:
         b, index, outside = self.b, op.index.data, self.open
         scalar = not joint_shape(b.shape(lo), b.shape(hi))
-        length = hi if scalar else b.sub(hi, lo)
-        hinted(length, "length")
+        length = hi if scalar else hinted(b.sub(hi, lo), "length")
         start, end = (lo, hi) if scalar else (b.index(0), b.reduce("max", length, None))
         if element_type(start.type) != element_type(end.type):
             start, end = b.wide(start), b.wide(end)
         name = index if op.extent is not None else "p"
-        kinds = sum_kinds(op.bodies, len(inits))
         blocked = width > 1
         # Sums over the lanes of a chunk are made once, after the loop, unless columns fill the lanes already.
         late = blocked and not self.has_columns()
@@ -190,8 +256,11 @@ class TileLoops(TileKernel):
         if is_zero(a):
             return b
         if kind == "or":
-            return self.b.add_op(arith.OrIOp(*self.b.meet(a, b)))
+            return self.b.either_of(a, b)
         return self.b.accumulate(a, b)
+
+    def letter(self, tensor: SSAValue) -> str:
+        return (tensor.name_hint or self.owners[tensor]).lower()
 
     # -- merges --------------------------------------------------------------------------------
 
@@ -223,6 +292,8 @@ class TileLoops(TileKernel):
             return flag
 
         def body(args: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            for k, position in zip(active, args, strict=False):
+                position.name_hint = f"{self.letter(op.tensors[k])}_at"
             lasts = going(args) if shape else None
             with b.where(lasts):
                 nexts, results = self.step(op, region, walkers, active, certain, args, lasts)

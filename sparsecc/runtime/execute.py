@@ -83,13 +83,14 @@ class _Converter:
 
     def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
         tensor = convert(tensors[self.step.source], self.format)
-        widths = {"positions": self.format.pos_width, "coordinates": self.format.crd_width}
-        for level in tensor.levels:
-            for role, array in level:
-                if array.dtype != WIDTHS[widths[role]]:
-                    raise InternalError(
-                        f"{role} of {array.dtype} where {widths[role]} bits were asked for"
-                    )
+        for part in tensor.parts or (tensor,):
+            widths = {"positions": part.format.pos_width, "coordinates": part.format.crd_width}
+            for level in part.levels:
+                for role, array in level:
+                    if array.dtype != WIDTHS[widths[role]]:
+                        raise InternalError(
+                            f"{role} of {array.dtype} where {widths[role]} bits were asked for"
+                        )
         return tensor
 
 

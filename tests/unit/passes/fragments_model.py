@@ -17,7 +17,7 @@ from sparsecc.dialects import iteration
 from sparsecc.dialects.tile import fragments as tile
 from sparsecc.dialects.tile.fragment_types import FragmentType, letters_of
 from sparsecc.dialects.tile.weights import packed_weight
-from sparsecc.runtime.reference_scalars import apply, everywhere, numpy_type
+from sparsecc.runtime.reference_scalars import Data, apply, everywhere, numpy_type
 
 Array = Any
 CHUNK = 64
@@ -80,8 +80,12 @@ class Kernel:
 
     def whole(self, tensor: SSAValue, letters: str, wanted: str) -> Array:
         """A tensor with its axes in order, and axes of extent 1 for letters that it lacks."""
-        array = np.transpose(self.arrays[tensor], [letters.index(c) for c in wanted if c in letters])
-        return array.reshape([array.shape[letters_kept(wanted, letters, c)] if c in letters else 1 for c in wanted])
+        array = np.transpose(
+            self.arrays[tensor], [letters.index(c) for c in wanted if c in letters]
+        )
+        return array.reshape(
+            [array.shape[letters_kept(wanted, letters, c)] if c in letters else 1 for c in wanted]
+        )
 
     def chunk(self, tensor: SSAValue, letters: str, wanted: str) -> Array:
         """A chunk of k, the last axis; zeros beyond its end."""
@@ -130,7 +134,7 @@ class Kernel:
 
     def epilogue(self, op: tile.EpilogueOp) -> Array:
         total, *elements = op.body.block.args
-        known = {total: everywhere(self.values[op.sum])}
+        known: dict[SSAValue, Data] = {total: everywhere(self.values[op.sum])}
         for element, (tensor, at) in zip(elements, op.accesses(), strict=True):
             known[element] = everywhere(self.whole(tensor, letters_of(at), "btn"))
         with np.errstate(all="ignore"):
@@ -158,4 +162,5 @@ def complement(indices: Array) -> Array:
     """The two of 0 … 3 that each pair lacks, in order."""
     free = np.ones((*indices.shape[:-1], 4), bool)
     np.put_along_axis(free, indices, False, -1)
-    return np.nonzero(free)[-1].reshape(indices.shape)
+    places: Array = np.nonzero(free)[-1]
+    return places.reshape(indices.shape)

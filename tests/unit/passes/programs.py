@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 TWO_OF_FOUR = {
     2: "(d0, d1) -> (d0 : dense, d1 floordiv 4 : dense, d1 mod 4 : structured[2, 4])",
@@ -11,6 +15,9 @@ TWO_OF_FOUR = {
 }
 TRANSPOSED = "(d0, d1) -> (d1 : dense, d0 floordiv 4 : dense, d0 mod 4 : structured[2, 4])"
 COLUMN_MAJOR = "(d0, d1) -> (d1 : dense, d0 : dense)"
+NUMPY: dict[str, Any] = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "i8": np.int8, "i32": np.int32,
+}  # fmt: skip
 SUMS = {"f16": "f32", "bf16": "f32", "i8": "i32"}
 
 
@@ -36,6 +43,20 @@ def weight(letters: str, dtype: str = "f16", map: str = "") -> Tensor:
 
 def affine(loops: str, letters: str) -> str:
     return f"affine_map<({', '.join(loops)}) -> ({', '.join(letters)})>"
+
+
+def data(tensor: Tensor, extents: dict[str, int], rng: np.random.Generator) -> Any:
+    """Random values; a weight has two of each four along k."""
+    shape = [extents[c] for c in tensor.letters]
+    whole = tensor.dtype.startswith("i")
+    values = rng.integers(-90, 90, shape) if whole else rng.standard_normal(shape)
+    if tensor.name == "W":
+        values = np.moveaxis(values, tensor.letters.index("k"), -1)
+        groups = values.reshape(*values.shape[:-1], -1, 4).copy()
+        dropped = np.argsort(rng.random(groups.shape), axis=-1)[..., :2]
+        np.put_along_axis(groups, dropped, 0, -1)
+        values = np.moveaxis(groups.reshape(values.shape), -1, tensor.letters.index("k"))
+    return np.asarray(values, NUMPY[tensor.dtype], order="C")
 
 
 class Program:
@@ -80,7 +101,8 @@ class Program:
     def text(self, result: Tensor) -> str:
         arguments = ", ".join(f"%{t.name}: {t.type}" for t in self.tensors)
         body = "\n".join(f"  {line}" for line in self.lines)
-        return f"func.func @main({arguments}) -> {result.type} {{\n{body}\n  return %{result.name} : {result.type}\n}}\n"
+        head = f"func.func @main({arguments}) -> {result.type} {{"
+        return f"{head}\n{body}\n  return %{result.name} : {result.type}\n}}\n"
 
 
 def product(dtype: str, result: str, swap: bool = False, sub: bool = False) -> list[str]:

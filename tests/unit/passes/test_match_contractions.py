@@ -6,47 +6,40 @@ from typing import Any
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.linalg import ops as linalg
 
+from sparsecc.dialects.text.printer import print_module
 from sparsecc.frontends.mlir_text import parse_module, verify_module
 from sparsecc.pipeline import run_passes
 from sparsecc.runtime.reference import evaluate_module
 from tests.unit.passes.fragments_model import run_module
 from tests.unit.passes.programs import (
     COLUMN_MAJOR,
+    SUMS,
     TRANSPOSED,
     Program,
     Tensor,
+    data,
     product,
     weight,
 )
 
 Array = Any
-NUMPY = {"f16": np.float16, "f32": np.float32, "i8": np.int8, "i32": np.int32}
 EXTENTS = {"b": 3, "t": 5, "n": 19, "k": 76}
 
 
 def matched(text: str, **options: str) -> ModuleOp:
     """A program after the pass."""
     module = parse_module(text, "program")
-    names = [("generalize-named-ops", {}), ("select-formats", {}), ("match-contractions", options)]
+    names: list[tuple[str, dict[str, str]]] = [
+        ("generalize-named-ops", {}),
+        ("select-formats", {}),
+        ("match-contractions", options),
+    ]
     run_passes(module, names, verify=True)
     verify_module(module)
     return module
-
-
-def data(tensor: Tensor, extents: dict[str, int], rng: np.random.Generator) -> Array:
-    """Random values; a weight has two of each four along k."""
-    shape = [extents[c] for c in tensor.letters]
-    whole = tensor.dtype.startswith("i")
-    values = rng.integers(-90, 90, shape) if whole else rng.standard_normal(shape)
-    if tensor.name == "W":
-        values = np.moveaxis(values, tensor.letters.index("k"), -1)
-        groups = values.reshape(*values.shape[:-1], -1, 4).copy()
-        dropped = np.argsort(rng.random(groups.shape), axis=-1)[..., :2]
-        np.put_along_axis(groups, dropped, 0, -1)
-        values = np.moveaxis(groups.reshape(values.shape), -1, tensor.letters.index("k"))
-    return np.asarray(values, NUMPY[tensor.dtype], order="C")
 
 
 def check(program: Program, result: Tensor, **extents: int) -> None:
@@ -65,10 +58,12 @@ def check(program: Program, result: Tensor, **extents: int) -> None:
     else:
         scale = max(1.0, float(np.abs(expected.astype(np.float64)).max()))
         wrong = np.abs(found.astype(np.float64) - expected.astype(np.float64)).max()
-        assert wrong <= scale * (4e-3 if result.dtype == "f16" else 1e-5)
+        assert wrong <= scale * {"f16": 4e-3, "bf16": 3e-2}.get(result.dtype, 1e-5)
 
 
-def linear(x: str, w: str, y: str, dtype: str = "f16", result: str = "f16", **more: bool) -> tuple[Program, Tensor]:
+def linear(
+    x: str, w: str, y: str, dtype: str = "f16", result: str = "f16", **more: bool
+) -> tuple[Program, Tensor]:
     """Y = X * W, by letters."""
     tensors = [Tensor("X", x, dtype), weight(w, dtype)]
     program = Program(tensors)
@@ -86,7 +81,15 @@ def linear(x: str, w: str, y: str, dtype: str = "f16", result: str = "f16", **mo
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
-    ("dtype", "result"), [("f16", "f16"), ("f16", "f32"), ("i8", "i32"), ("i8", "i8")]
+    ("dtype", "result"),
+    [
+        ("f16", "f16"),
+        ("bf16", "bf16"),
+        ("bf16", "f32"),
+        ("f16", "f32"),
+        ("i8", "i32"),
+        ("i8", "i8"),
+    ],
 )
 def test_orders_batches_and_types(x: str, w: str, y: str, dtype: str, result: str) -> None:
     check(*linear(x, w, y, dtype, result))
@@ -111,7 +114,12 @@ def test_a_weight_that_is_stored_by_columns_and_a_dense_operand_too() -> None:
 
 
 def test_factors_do_not_depend_on_k() -> None:
-    tensors = [Tensor("X", "tk", "f16"), weight("nk"), Tensor("s", "t", "f32"), Tensor("g", "", "f32")]
+    tensors = [
+        Tensor("X", "tk", "f16"),
+        weight("nk"),
+        Tensor("s", "t", "f32"),
+        Tensor("g", "", "f32"),
+    ]
     body = [
         "%wide_X = arith.extf %X : f16 to f32", "%wide_W = arith.extf %W : f16 to f32",
         "%two = arith.constant 2.0 : f32", "%a = arith.mulf %s, %wide_X : f32",
@@ -164,7 +172,12 @@ def test_epilogues(name: str) -> None:
 
 
 def test_a_chain_is_fused_into_one_launch_with_a_batch() -> None:
-    tensors = [Tensor("X", "btk", "i8"), weight("nk", "i8"), Tensor("s", "n", "f32"), Tensor("r", "btn", "f16")]
+    tensors = [
+        Tensor("X", "btk", "i8"),
+        weight("nk", "i8"),
+        Tensor("s", "n", "f32"),
+        Tensor("r", "btn", "f16"),
+    ]
     program = Program(tensors)
     z = program.generic(tensors[:2], Tensor("Z", "btn", "i32"), product("i8", "i32"))
     scaled = program.generic([z, tensors[2]], Tensor("S", "btn", "f16"), [
@@ -187,4 +200,95 @@ def test_what_is_read_twice_is_stored() -> None:
     b = program.generic([z, a], Tensor("Y", "tn", "f16"), [
         "%r = arith.mulf %Z, %A : f16", "linalg.yield %r : f16"])  # fmt: skip
     text = str(matched(program.text(b)))
-    assert text.count("iteration.launch") == 1 and text.count('"linalg.generic"') + text.count("linalg.generic") == 2
+    assert (
+        text.count("iteration.launch") == 1
+        and text.count('"linalg.generic"') + text.count("linalg.generic") == 2
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+
+    def order(letters: str) -> str:
+        return "".join(rng.permutation(list(letters)))
+
+    batch = "b" if rng.random() < 0.5 else ""
+    dtype = str(rng.choice(["f16", "bf16", "i8"]))
+    wide = SUMS[dtype]
+    result = str(rng.choice([dtype, wide]))
+    extents = {c: int(rng.integers(1, 40)) for c in "btn"} | {"k": 4 * int(rng.integers(1, 40))}
+    x, y = batch + order("tk"), batch + order("tn")
+    w = (batch if rng.random() < 0.5 else "") + "nk"
+    tensors = [Tensor("X", x, dtype), weight(w, dtype)]
+    indices = ["", "n", "t", batch + order("tn")]
+    more = [Tensor(f"v{i}", str(rng.choice(indices)), result) for i in range(2)]
+    program = Program([*tensors, *more])
+    swap, sub = rng.random(2) < 0.5
+    current = program.generic(
+        tensors[:: -1 if swap else 1], Tensor("Y", y, result), product(dtype, result, swap, sub)
+    )
+    kind = "i" if result.startswith("i") else "f"
+    for number, other in enumerate(more):
+        name = str(rng.choice(["add", "sub", "mul"]))
+        out = Tensor(f"Z{number}", batch + order("tn"), result)
+        body = [
+            f"%r = arith.{name}{kind} %{current.name}, %{other.name} : {result}",
+            f"linalg.yield %r : {result}",
+        ]
+        current = program.generic([current, other], out, body)
+    check(program, current, **extents)
+
+
+def kept(program: Program, result: Tensor) -> str:
+    """Why a program is not a kernel of sparse matrix instructions; empty if nothing is said."""
+    module = matched(program.text(result))
+    (generic,) = (op for op in module.walk() if isinstance(op, linalg.GenericOp))
+    reason = generic.attributes["sparsecc.format_reason"]
+    assert isinstance(reason, StringAttr)
+    _, _, said = reason.data.partition("not on the sparse tensor cores: ")
+    return said
+
+
+def other(x: str, w: str, y: str, dtype: str, result: str, map: str = "") -> tuple[Program, Tensor]:
+    """A product in the result's type."""
+    tensors = [Tensor("X", x, dtype), weight(w, dtype, map)]
+    program = Program(tensors)
+    widen = dtype != result
+    names = ("%a", "%b") if widen else ("%X", "%W")
+    body = [
+        f"%a = arith.extf %X : {dtype} to {result}",
+        f"%b = arith.extf %W : {dtype} to {result}",
+    ]
+    body = [
+        *(body if widen else []), f"%p = arith.mulf {names[0]}, {names[1]} : {result}",
+        f"%s = arith.addf %out, %p : {result}", f"linalg.yield %s : {result}",
+    ]  # fmt: skip
+    return program, program.generic(tensors, Tensor("Y", y, result), body)
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (other("tk", "nk", "tn", "f32", "f32"), "sm_90 has no sparse matrix instruction for f32"),
+        (other("tk", "nk", "tn", "f64", "f64"), "sm_90 has no sparse matrix instruction for f64"),
+        (other("tk", "nk", "tn", "f16", "f64"), "the products are wanted in f64, and are summed in f32"),
+        (other("tk", "kn", "tn", "f16", "f16"), "the groups of four do not run along the only index"),
+        (other("k", "nk", "n", "f16", "f16"), "it multiplies a vector"),
+        (other("abtk", "nk", "abtn", "f16", "f16"), "more than one dimension of batches"),
+        (other("tk", "bnk", "btn", "f16", "f16"), "another tensor has an index of its own"),
+        (other("tkb", "bnk", "tnb", "f16", "f16"), "a batch lies inside of a matrix"),
+        (other("nk", "nk", "n", "f16", "f16"), "the other tensor has no index that is summed over, or the weight's"),
+        (other("tk", "nk", "tn", "f16", "f16", "(d0, d1) -> (d0 : dense, d1 : compressed)"), ""),
+    ],
+)  # fmt: skip
+def test_reasons_of_what_is_left_alone(program: tuple[Program, Tensor], why: str) -> None:
+    said = kept(*program)
+    assert said.startswith(why) if why.startswith(("sm", "the p")) else why in said
+    assert bool(why) == bool(said)
+
+
+def test_a_matched_program_reads_back() -> None:
+    text = print_module(matched(linear("tk", "nk", "tn")[0].text(Tensor("Y", "tn", "f16"))))
+    assert print_module(parse_module(text, "again")) == text
+    assert '"tile.' not in text

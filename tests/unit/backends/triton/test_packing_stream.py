@@ -17,6 +17,7 @@ from sparsecc.backends.triton.operands import (
     TwoOfFour,
     pack_2_4,
     pack_sum_2_4,
+    unpack_2_4,
     unpack_2_4_parts,
     unpack_sum_2_4,
     unpack_sum_2_4_parts,
@@ -156,15 +157,25 @@ def test_the_two_largest_are_in_the_first_part() -> None:
     groups = [
         [1, 2, 3, 4], [-4, 3, -2, 1], [1, 1, 1, 1], [-1, 1, -1, 1], [nan, 1, inf, nan], [inf, -inf, nan, 2],
         [6e-8, 0, 1.2e-7, 1.8e-7], [0, 0, 0, 5], [2, 2, 3, 2], [65504, -65504, 1, inf],
+        [nan, nan, nan, 1],
     ]  # fmt: skip
     w = np.array(groups, np.float16).reshape(1, -1)
-    w.view(np.uint16)[0, 16] = 0x7C01  # NaNs are alike whatever their payload
+    w.view(np.uint16)[0, -4] = 0x7C01  # NaNs are alike whatever their payload
     part, rest = unpack_sum_2_4_parts(pack_sum_2_4(w))
     for number, group in enumerate(w.reshape(-1, 4).tolist()):
         want = largest_first(group)
         assert set(part.coordinates[0, 2 * number : 2 * number + 2].tolist()) == want
         stored = [int(c) % 4 for c in rest.coordinates if int(c) // 4 == number]
         assert stored == [k for k in range(4) if k not in want and group[k] != 0]
+
+
+def test_zeros_with_a_sign_take_spare_slots() -> None:
+    w = np.array([[1, 0, 0, -0.0, 1, -0.0, 2, 3]], np.float16)
+    want = w.copy()
+    want[0, 5] = 0  # no slot is left: a zero as any other
+    packed = pack_sum_2_4(w)
+    assert same_bits(unpack_sum_2_4(packed), want)
+    assert packed.facts["entries"] == 1
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -188,7 +199,6 @@ def test_stores_of_a_warp_rarely_meet_in_a_bank() -> None:
                 if len(words):
                     wavefronts.append(int(np.bincount(words % 32).max()))
     assert np.mean(wavefronts) < 2
-    # In storage order, without sorting, it would be 3 and more.
 
 
 def test_work_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +265,25 @@ def test_parts_that_meet_are_split_anew() -> None:
     moved = pack_sum_2_4(TwoOfFour(*_parts(empty)), Rows(np.array([0, 1]), np.array([1]), payload))
     assert bits(unpack_sum_2_4(moved)).tolist() == [[0, 0x7E57, 0, 0]]
     assert moved.facts["entries"] == 0
+    # So does a value that meets a stored zero.
+    signalling = np.array([[0x7C01, 0]], np.uint16).view(np.float16)
+    zero = Rows(np.array([0, 1]), np.array([0]), np.zeros(1, np.float16))
+    met = pack_sum_2_4(TwoOfFour(signalling, np.array([[0, 1]], np.uint8)), zero)
+    assert bits(unpack_sum_2_4(met)).tolist() == [[0x7C01, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_parts_may_be_tensors(dtype: str) -> None:
+    w = unstructured(np.random.default_rng(6), (18, 68), dtype)
+    packed = pack_sum_2_4(w)
+    part, rest = unpack_sum_2_4_parts(packed)
+    dense = unpack_2_4(pack_2_4(part))
+    again = pack_sum_2_4(asarray(dense).to("2:4"), asarray(w - dense).to("CSR"))
+    counted = np.diff(rest.positions)
+    assert np.array_equal(counted, np.count_nonzero(w - dense, axis=1))
+    for tensor in (again, pack_sum_2_4(asarray(w).to("COO"))):
+        for role, array in packed.arrays.items():
+            assert np.array_equal(tensor.arrays[role], array)
 
 
 def _parts(w: Any) -> tuple[Any, Any]:
