@@ -30,7 +30,9 @@ def multiply{selector}(acc, a, b, meta):
     )
 '''.replace(
         "the metadata words are those of lanes 0, 1 of each four",
-        "the metadata words are those of all lanes" if dtype == "i8" else "the metadata words are those of lanes 0, 1 of each four",
+        "the metadata words are those of all lanes"
+        if dtype == "i8"
+        else "the metadata words are those of lanes 0, 1 of each four",
     )
 
 

@@ -76,6 +76,12 @@ class Ring:
         )
 
     @property
+    def registers(self) -> int:
+        """Of a thread, at least: the ring, the sums, and what it takes to find its way."""
+        chunk = self.steps * 4 + self.units + self.entries * 4
+        return self.ahead * chunk + self.tokens // 8 * 8 + 40
+
+    @property
     def shared(self) -> int:
         return self.warps * self.split * self.scatter_bytes + 2 * self.x.bytes
 
@@ -104,7 +110,8 @@ def shape(c: Contraction, schedule: Mapping[str, int]) -> Ring:
         )
     if ring.warps * ring.split > 32:
         raise refuse(
-            f"a block of {ring.warps * ring.split} warps is too large", "warps * split is at most 32"
+            f"a block of {ring.warps * ring.split} warps is too large",
+            "warps * split is at most 32",
         )
     if ring.steps not in (2, 4, 8, 16):
         raise refuse(f"steps is {ring.steps}", "steps is one of 2, 4, 8, 16")
@@ -115,7 +122,10 @@ def shape(c: Contraction, schedule: Mapping[str, int]) -> Ring:
     if ring.residual:
         facts = dict(c.facts)
         if c.dtype == "i8":
-            raise refuse("entries of 2:4+CSR are 16 bits, the weight is i8", "keep an int8 weight in 2:4 or dense")
+            raise refuse(
+                "entries of 2:4+CSR are 16 bits, the weight is i8",
+                "keep an int8 weight in 2:4 or dense",
+            )
         if facts.get("steps") != ring.steps:
             raise refuse(
                 f"steps is {ring.steps}, the weight is packed in chunks of {facts.get('steps')}",
@@ -123,6 +133,12 @@ def shape(c: Contraction, schedule: Mapping[str, int]) -> Ring:
             )
         if "entries" not in facts:
             raise refuse("nothing is said about the entries of a chunk", "give the fact 'entries'")
+    most = min(255, 65536 // (ring.warps * ring.split * 32))
+    if ring.registers > most:
+        raise refuse(
+            f"a thread needs {ring.registers} registers or more, blocks of {ring.warps * ring.split} warps have {most}",
+            "give a smaller ahead, steps, tokens, or fewer warps",
+        )
     fits_shared(c.target, FAMILY, ring.shared, "give a smaller ahead, split, steps or tokens")
     return ring
 
@@ -178,7 +194,11 @@ def _constants(ring: Ring) -> list[tuple[str, int | str, str]]:
     if ring.residual:
         found += [
             ("ENTRIES", ring.entries, "vectors of residual entries a lane and chunk, at most"),
-            ("SCATTER_BYTES", ring.scatter_bytes, "shared memory of a warp: 512 for padding, then the residual"),
+            (
+                "SCATTER_BYTES",
+                ring.scatter_bytes,
+                "shared memory of a warp: 512 for padding, then the residual",
+            ),
         ]
     return found
 
@@ -194,7 +214,11 @@ def _layouts(ring: Ring) -> list[tuple[str, str, str]]:
     )
     warps = ring.warps * ring.split
     return [
-        ("FRAGMENTS", fragments, "[eights of tokens, row tile, split of k, lane, register] of a fragment."),
+        (
+            "FRAGMENTS",
+            fragments,
+            "[eights of tokens, row tile, split of k, lane, register] of a fragment.",
+        ),
         *ring.x.layouts(),
         (
             "RESULT",
@@ -221,13 +245,18 @@ def _functions(ring: Ring) -> str:
         found += [asm.LOAD_4, asm.CLEAR, asm.SCATTER, asm.SYNC_WARP]
     if ring.splitk > 1:
         found.append(text.FENCE)
-    return "\n".join([*found, ring.x.functions(), _load_chunk(ring), epilogue_text.helpers(c)]).rstrip() + "\n"
+    return (
+        "\n".join(
+            [*found, ring.x.functions(), _load_chunk(ring), epilogue_text.helpers(c)]
+        ).rstrip()
+        + "\n"
+    )
 
 
 def _load_chunk(ring: Ring) -> str:
     meta = "0x44444444"  # indices 0 and 1 in each group
     selected = (
-        "        values += (gl.load(unit + 128, mask=here, other=0, eviction_policy=\"evict_first\"),)\n"
+        '        values += (gl.load(unit + 128, mask=here, other=0, eviction_policy="evict_first"),)\n'
         if ring.unit_steps == 2
         else ""
     )
@@ -284,7 +313,12 @@ def _kernel(ring: Ring) -> list[str]:
             "k_limit = gl.minimum(K, last_round * X_COLUMNS)",
         ]
     else:
-        lines += ["first_round = row_block * 0", "last_round = rounds", "unit_limit = units", "k_limit = K"]
+        lines += [
+            "first_round = row_block * 0",
+            "last_round = rounds",
+            "unit_limit = units",
+            "k_limit = K",
+        ]
     lines += [
         "",
         "# All shared memory is this one allocation, addressed by the PTX above: Triton sees no access, adds no barrier.",
@@ -334,7 +368,9 @@ def _kernel(ring: Ring) -> list[str]:
         "# X: what this thread copies, and where its lane finds its fragments. The first tile is on its way.",
         *ring.x.setup("k_limit"),
         *ring.x.fragment("eight", "split * STEPS", "FRAGMENTS", "zero_x"),
-        f"x_base = base + {ring.warps * ring.split * ring.scatter_bytes}" if ring.residual else "x_base = base",
+        f"x_base = base + {ring.warps * ring.split * ring.scatter_bytes}"
+        if ring.residual
+        else "x_base = base",
         ring.x.copy("x_base", "first_round * X_COLUMNS"),
         *_commit(ring),
         f"acc = gl.full([EIGHTS, WARPS, SPLIT, 32, 4], {number}, gl.{kind}, layout=FRAGMENTS)",
@@ -348,14 +384,36 @@ def _kernel(ring: Ring) -> list[str]:
         "gl.thread_barrier()",
         "shared._keep_alive()",
         "acc = acc + more",
-        "total = gl.sum(acc, axis=2)" if ring.split > 1 else "total = acc.reshape([EIGHTS, WARPS, 32, 4])",
-        "# A lane is (row g, pair q) and a register (row + 8 h, token 2 q + e): back to [token, row].",
-        "total = total.reshape([EIGHTS, WARPS, 8, 4, 2, 2]).permute([0, 3, 5, 1, 4, 2]).reshape([TOKENS, ROWS])",
-        "total = gl.convert_layout(total, RESULT)",
-        "",
-        *text.end_lines(c, ring.splitk, spare_rows=ring.tiles < ring.warps),
+        "total = gl.sum(acc, axis=2)" if ring.split > 1 else "total = acc",
+        *text.end_lines(
+            c,
+            ring.splitk,
+            spare_rows=ring.tiles < ring.warps,
+            cell=_cell(ring),
+            gather=[
+                "# A lane is (row g, pair q) and a register (row + 8 h, token 2 q + e): back to [token, row].",
+                "whole = total.reshape([EIGHTS, WARPS, 8, 4, 2, 2]).permute([0, 3, 5, 1, 4, 2])",
+                "whole = gl.convert_layout(whole.reshape([TOKENS, ROWS]), RESULT)",
+            ],
+        ),
     ]
     return lines
+
+
+def _cell(ring: Ring) -> list[str]:
+    """The number of a sum: the four of a lane together, lanes and row tiles after each other."""
+    if ring.split == 1:
+        return [
+            "cell = gl.set_auto_layout(((eight * WARPS + tile) * 32 + lane) * 4 + register + split * 0, FRAGMENTS)"
+        ]
+    return [
+        "eight = gl.arange(0, EIGHTS)[:, None, None, None]",
+        "tile = gl.arange(0, WARPS)[None, :, None, None]",
+        "lane = gl.arange(0, 32)[None, None, :, None]",
+        "register = gl.arange(0, 4)[None, None, None, :]",
+        "cell = ((eight * WARPS + tile) * 32 + lane) * 4 + register",
+        "cell = gl.set_auto_layout(cell, gl.SliceLayout(2, FRAGMENTS))",
+    ]
 
 
 def _indent(lines: list[str]) -> list[str]:

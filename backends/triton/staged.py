@@ -76,6 +76,11 @@ class Staged:
         return XTile.of(self.c, self.tokens, self.steps, self.all_warps)
 
     @property
+    def sums(self) -> int:
+        """Registers of a thread for its sums."""
+        return self.tiles * self.tokens // 8 // self.all_warps * 4
+
+    @property
     def stage_bytes(self) -> int:
         return self.x.bytes + self.tiles * self.units * self.unit_bytes
 
@@ -100,7 +105,8 @@ def shape(c: Contraction, schedule: Mapping[str, int]) -> Staged:
 
     if staged.tiles < staged.warps:
         raise refuse(
-            f"{staged.warps} warps have {staged.tiles} row tiles", f"give tiles {staged.warps} or more"
+            f"{staged.warps} warps have {staged.tiles} row tiles",
+            f"give tiles {staged.warps} or more",
         )
     if staged.tokens < 8 * staged.token_warps:
         raise refuse(
@@ -111,22 +117,27 @@ def shape(c: Contraction, schedule: Mapping[str, int]) -> Staged:
         raise refuse(
             f"a block of {staged.all_warps} warps is too large", "warps * token_warps is at most 32"
         )
-    sums = staged.tiles * staged.tokens // 8 // staged.all_warps * 4
-    if sums > 128:
+    if staged.sums > 128:
         raise refuse(
-            f"a thread needs {sums} registers for its sums, of 255 in all",
+            f"a thread needs {staged.sums} registers for its sums, of 255 in all",
             "give more warps, or fewer tiles or tokens",
         )
     if staged.steps not in (2, 4, 8, 16):
         raise refuse(f"steps is {staged.steps}", "steps is one of 2, 4, 8, 16")
     if staged.tile_threads < 1:
         raise refuse(
-            f"{staged.threads} threads copy {staged.tiles} row tiles", "give fewer tiles or more warps"
+            f"{staged.threads} threads copy {staged.tiles} row tiles",
+            "give fewer tiles or more warps",
         )
     if c.weight != "2:4":
-        raise refuse(f"the weight is {c.weight}", "its weight is 2:4; family 'ring' takes 2:4+CSR too")
+        raise refuse(
+            f"the weight is {c.weight}", "its weight is 2:4; family 'ring' takes 2:4+CSR too"
+        )
     fits_shared(
-        c.target, FAMILY, staged.stages * staged.stage_bytes, "give fewer stages, steps, tiles or tokens"
+        c.target,
+        FAMILY,
+        staged.stages * staged.stage_bytes,
+        "give fewer stages, steps, tiles or tokens",
     )
     return staged
 
@@ -163,6 +174,9 @@ def emit(contraction: Contraction, schedule: Mapping[str, int]) -> TileSource:
         roles=tuple(role for _, _, role in arguments),
         aligned=tuple(aligned),
         warps=staged.all_warps,
+        registers=255
+        if staged.sums >= 32
+        else None,  # else the assembler spills to fit blocks that don't come
         instructions=("IMMA.SP" if c.dtype == "i8" else "HMMA.SP",),
     )
 
@@ -229,7 +243,10 @@ def _functions(s: Staged) -> str:
         found.append(asm.multiply(c.dtype, 1))
     if s.splitk > 1:
         found.append(text.FENCE)
-    return "\n".join([*found, s.x.functions(), _copy_units(s), epilogue_text.helpers(c)]).rstrip() + "\n"
+    return (
+        "\n".join([*found, s.x.functions(), _copy_units(s), epilogue_text.helpers(c)]).rstrip()
+        + "\n"
+    )
 
 
 def _copy_units(s: Staged) -> str:
@@ -324,12 +341,23 @@ def _kernel(s: Staged) -> list[str]:
         "drain(w_thread)",
         "gl.thread_barrier()",
         "shared._keep_alive()",
-        "# A lane is (row g, pair q) and a register (row + 8 h, token 2 q + e): back to [token, row].",
-        "total = acc.reshape([WARP_TILES, EIGHTS, WARPS, TOKEN_WARPS, 8, 4, 2, 2])",
-        "total = total.permute([3, 1, 5, 7, 2, 0, 6, 4]).reshape([TOKENS, ROWS])",
-        "total = gl.convert_layout(total, RESULT)",
-        "",
-        *text.end_lines(c, s.splitk, spare_rows=False),
+        "total = acc",
+        *text.end_lines(
+            c,
+            s.splitk,
+            spare_rows=False,
+            cell=[
+                "register = gl.arange(0, 4)[None, None, None, None, None, :]",
+                "cell = ((tile * EIGHTS + eight) * WARPS + warp) * TOKEN_WARPS + token_warp",
+                "cell = gl.set_auto_layout((cell * 32 + lane) * 4 + register, FRAGMENTS)",
+            ],
+            gather=[
+                "# A lane is (row g, pair q) and a register (row + 8 h, token 2 q + e): back to [token, row].",
+                "whole = total.reshape([WARP_TILES, EIGHTS, WARPS, TOKEN_WARPS, 8, 4, 2, 2])",
+                "whole = whole.permute([3, 1, 5, 7, 2, 0, 6, 4]).reshape([TOKENS, ROWS])",
+                "whole = gl.convert_layout(whole, RESULT)",
+            ],
+        ),
     ]
     return lines
 
