@@ -31,7 +31,7 @@ SPACE = 40
 """Bits of an address within one array."""
 
 
-class Tensor(np.ndarray):  # pyright: ignore[reportMissingTypeArgument]
+class Tensor(np.ndarray):
     """A block's value."""
 
     def __array_wrap__(self, array: Any_, context: Any = None, return_scalar: bool = False) -> Any:
@@ -74,8 +74,8 @@ class Block:
         self.shared: Any_ = np.full(shared, 0xFF, np.uint8)
         self.open: list[Callable[[], None]] = []
         self.groups: list[list[Callable[[], None]]] = []
-        self.program = (0, 0, 0)
-        self.grid = (1, 1, 1)
+        self.program: tuple[int, int, int] = (0, 0, 0)
+        self.grid: tuple[int, int, int] = (1, 1, 1)
 
     def pointer(self, array: Any_) -> Pointer:
         self.arrays.append(array.reshape(-1).view(np.uint8))
@@ -265,13 +265,13 @@ def run(
     words = int(re.findall(r"allocate_shared_memory\(gl.int32, \[(\d+), 128\]", source.text)[0])
     block = Block(late, words * 512, waits)
     kind = re.findall(r"row\.col\.\w+\.(\w+)", source.text)[0]
-    dtype = {"s8": "i8"}.get(kind, kind)
+    dtype: str = {"s8": "i8"}.get(str(kind), str(kind))
     module = _module(source.text, _gluon(block))
     module["range"] = lambda *bounds: (tensor(i, np.int32) for i in range(*bounds))  # pyright: ignore
     for name in waits:
         module[name] = block.wait(name)
     bits = re.findall(r"The low (\d+) bits", source.text)
-    replaced = {
+    replaced: dict[str, Any] = {
         "shared_base": lambda scalar: tensor(0, np.int32),  # pyright: ignore[reportUnknownLambdaType]
         "fence": lambda scalar: None,  # pyright: ignore[reportUnknownLambdaType]
         "sync_warp": lambda lane: None,  # pyright: ignore[reportUnknownLambdaType]
