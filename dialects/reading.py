@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
+    Signedness,
     StringAttr,
     TensorType,
     VectorType,
@@ -46,6 +47,13 @@ def elements(attribute: Attribute | None) -> tuple[Attribute, ...]:
     if isinstance(attribute, ArrayAttr):
         return cast("ArrayAttr[Attribute]", attribute).data
     return ()
+
+
+def is_unsigned(type_: Attribute) -> bool:
+    """Whether a type is an unsigned integer's (``ui8``)."""
+    if not isinstance(type_, IntegerType):
+        return False
+    return cast("IntegerType", type_).signedness.data == Signedness.UNSIGNED
 
 
 def strings(attribute: Attribute | None) -> list[str]:
