@@ -12,7 +12,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from sparsecc import api, driver
-from sparsecc.backends.cpu.operands import host_plan
+from sparsecc.backends.host import host_plan
 from sparsecc.backends.triton.emit import emit_kernel
 from sparsecc.backends.triton.interpret import interpret
 from sparsecc.kernel import TileSource

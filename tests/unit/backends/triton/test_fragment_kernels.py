@@ -307,7 +307,10 @@ def test_text_of_stages(golden: Golden) -> None:
         (ring, linear(), {"warps": 16, "split": 4}, "64 warps", "at most 32"),
         (ring, linear(), {"splitk": 0}, "splitk is 0", "1 or more"),
         (ring, linear(), {"stages": 3}, "no meaning for 'stages'", "tiles, warps"),
-        (ring, linear(), {"tokens": 64, "tiles": 1, "warps": 1, "split": 8, "ahead": 1, "steps": 8}, "524288", "smaller"),
+        (
+            ring, linear(), {"tokens": 64, "tiles": 1, "warps": 1, "split": 8, "ahead": 1, "steps": 8},
+            "524288", "smaller",
+        ),
         (ring, linear(), {"ahead": 8, "steps": 8}, "registers or more", "smaller ahead"),
         (ring, linear(target="sm_75"), {}, "sm_75 has no mma.sp kernels", "sm_80"),
         (ring, linear(weight=SUM), {}, "chunks of None", "steps None"),
