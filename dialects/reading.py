@@ -7,6 +7,8 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
     IntegerType,
     MemRefType,
     Signedness,
@@ -14,6 +16,7 @@ from xdsl.dialects.builtin import (
     TensorType,
     VectorType,
 )
+from xdsl.dialects.complex import ComplexNumberAttr
 from xdsl.ir import Attribute
 
 
@@ -56,3 +59,13 @@ def is_unsigned(type_: Attribute) -> bool:
 def strings(attribute: Attribute | None) -> list[str]:
     """The strings in an array attribute."""
     return [e.data for e in elements(attribute) if isinstance(e, StringAttr)]
+
+
+def complex_parts(value: Attribute) -> tuple[float, float]:
+    """The real and imaginary part of a complex constant's attribute."""
+    if isinstance(value, ComplexNumberAttr):
+        return value.real.data, value.imag.data
+    real, imaginary = (
+        part.value.data for part in elements(value) if isinstance(part, FloatAttr | IntegerAttr)
+    )
+    return float(real), float(imaginary)

@@ -71,6 +71,7 @@ class _Writer:
         schedule = fn.attributes["tile.schedule"]
         assert isinstance(schedule, ScheduleAttr)
         numbers = schedule.numbers()
+        names = dict(zip(self.roles, (n for n, _ in self.arguments), strict=True))
         parameters = ", ".join(n for n, _ in self.arguments)
         integers = ", ".join(n for n, kind in self.arguments if not kind.startswith("*"))
         libdevice = "from triton.language.extra import libdevice\n" if "libdevice." in body else ""
@@ -86,7 +87,7 @@ class _Writer:
             gluon=False,
             arguments=tuple(self.arguments),
             roles=tuple(self.roles),
-            aligned=(),
+            aligned=tuple(names[r] for r in strings(fn.attributes.get("tile.multiples"))),
             warps=numbers.get("warps", 4),
             stages=numbers.get("stages", 1),
         )

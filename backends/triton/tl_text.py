@@ -193,6 +193,7 @@ OPERATIONS: dict[str, Spell] = {
     "arith.negf": lambda args, element: Text(f"-{args[0].within(UNARY)}", UNARY, args[0].shape),
     "arith.extf": lambda args, element: to(args[0], element),
     "arith.truncf": lambda args, element: to(args[0], element),
+    "arith.bitcast": lambda args, element: to(args[0], element, bitcast=True),
     "math.absf": _function("tl.abs"),
     "math.absi": _function("tl.abs"),
     "math.fma": _function("tl.fma"),

@@ -43,7 +43,7 @@ from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ConvertOp
 from sparsecc.dialects.sparse_tensor.types import ranked_tensor
-from sparsecc.formats import Ability, Format, dense_format, known_name
+from sparsecc.formats import Ability, Format, SumFormat, dense_format, known_name
 from sparsecc.formats.format import LevelExpr
 from sparsecc.formats.level import Level
 from sparsecc.formats.levels.compressed import Compressed
@@ -141,16 +141,19 @@ class ScheduleLoops(ModulePass):
         for number, value in enumerate(list(generic.inputs)):
             fmt = tensor_format(value.type)
             if not walkable(fmt):
-                self.convert_input(
-                    generic, number, natural_format(tuple(range(fmt.rank))), "its blocks or order"
-                )
+                natural = natural_format(tuple(range(fmt.rank)))
+                reason = "loops walk one tensor, not a sum of parts"
+                reason = reason if isinstance(fmt, SumFormat) else "its blocks or order"
+                self.convert_input(generic, number, natural, reason)
         view = GenericView.of(generic)
         out_dense = view.out.format.is_dense
         if not out_dense and divides_by_sparse(view.term, view.inputs):
             raise SparseDivisor(place=view.source)
         out_order: tuple[int, ...] | None = None
         if not out_dense:
-            dims = dict.fromkeys(expr.dim for expr in view.out.format.exprs)
+            out = view.out.format
+            # A sum of parts has no levels: it is packed from what is natural.
+            dims = dict.fromkeys(expr.dim for expr in out.exprs) or range(out.rank)
             out_order = tuple(view.out.dim_loop(d) for d in dims)
         tiles = known_target(self.target).can(TargetAbility.TILES)
         loops = order_loops(view, out_order, sums_inside=tiles)

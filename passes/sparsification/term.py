@@ -251,7 +251,8 @@ def check_subscripts(access: Access) -> None:
             for level, e in zip(access.format.levels, access.format.exprs, strict=True)
             if e.dim == dim
         ]
-        if access.dim_loop(dim) < 0 and not all(level.can(Ability.FULL) for level in levels):
+        full = bool(levels) and all(level.can(Ability.FULL) for level in levels)
+        if access.dim_loop(dim) < 0 and not full:
             raise NotSparsifiable(
                 problem=f"a sum of loops subscripts dimension {dim} of a sparse operand"
             )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from statistics import median
 from time import perf_counter
-from typing import Any
 
 from sparsecc import driver
 from sparsecc.bench.cells import LINEAR, SPMM, Cell
-from sparsecc.bench.ours import compiled
+from sparsecc.bench.ours import compiled, machine_code
 from sparsecc.bench.results import Latency
 from sparsecc.bench.weights import Matrix, torch_module
 
@@ -46,9 +45,9 @@ def compile_cold(target: str) -> Iterator[Latency]:
     """The first kernels of an empty cache, then the same from the cache in a process that forgot them."""
     for name, cell in (("2:4 linear", TYPICAL), ("CSR SpMM", GRAPH)):
         with _empty_cache():
-            cold = _ms(lambda cell=cell: compiled(cell, target))
+            cold = machine_code(cell, target)
             yield Latency(f"compile {name}, nothing cached", cold, "ms", 1500.0)
-            warm = median(_forgotten(lambda cell=cell: compiled(cell, target)) for _ in range(5))
+            warm = median(_forgotten(cell, target) for _ in range(5))
             yield Latency(f"compile {name}, from the disk cache", warm, "ms", 5.0)
 
 
@@ -60,11 +59,11 @@ def autotune(target: str) -> Latency:
         kernel = compiled(TYPICAL, target)
         packed = kernel.pack(W=matrix.dense)
         start = perf_counter()
-        found = kernel.tune(X=x, W=packed)
+        found = kernel.autotune(X=x, W=packed)
         seconds = perf_counter() - start
-    return Latency(
-        "tune 2:4 linear 4096x4096, M = 8", seconds, "s", 30.0, f"{len(found)} schedules"
-    )
+    measured = sum(map(len, found.times.values()))
+    note = f"{measured} schedules measured"
+    return Latency("tune 2:4 linear 4096x4096, M = 8", seconds, "s", 30.0, note)
 
 
 LATENCIES = ("launch", "compile", "autotune")
@@ -75,15 +74,9 @@ def measure_latencies(target: str) -> list[Latency]:
     return [launch_overhead(target), *compile_cold(target), autotune(target)]
 
 
-def _ms(function: Callable[[], Any]) -> float:
-    start = perf_counter()
-    function()
-    return (perf_counter() - start) * 1e3
-
-
-def _forgotten(function: Callable[[], Any]) -> float:
+def _forgotten(cell: Cell, target: str) -> float:
     driver.forget()
-    return _ms(function)
+    return machine_code(cell, target)
 
 
 @contextmanager

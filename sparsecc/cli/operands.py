@@ -159,8 +159,6 @@ def read_operand(
     path: Path, format: str | None, dtype: str | None = None, key: str | None = None
 ) -> SparseTensor:
     """The tensor of a file, in the format and with the type that are asked for."""
-    from dataclasses import replace
-
     from sparsecc.elements import NUMPY
     from sparsecc.storage import files
 
@@ -175,7 +173,7 @@ def read_operand(
             place="sparsecc",
             help="leave --dtype out, or convert the file",
         )
-    return replace(tensor, values=tensor.values.astype(NUMPY[dtype]))
+    return tensor.astype(NUMPY[dtype])
 
 
 def _becomes(found: Any, wanted: str) -> bool:

@@ -13,9 +13,16 @@ import numpy.typing as npt
 
 from sparsecc.diagnostics import OperandError, UsageError, did_you_mean
 from sparsecc.elements import NUMPY, name_of
-from sparsecc.formats import Format, LevelArrays, dense_format, known_name, parse_format
-from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret, Step
-from sparsecc.runtime.execute import WIDTHS, Executor, Function
+from sparsecc.formats import (
+    Format,
+    LevelArrays,
+    dense_format,
+    known_name,
+    parse_format,
+    sum_format,
+)
+from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret, Step, TileLaunch
+from sparsecc.runtime.execute import Executor, Function
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -54,10 +61,16 @@ class OperandConverted(UserWarning):
 
 def actual_format(tensor: SparseTensor) -> Format:
     """A tensor's format with the widths that its arrays really have (the larger, where they differ)."""
-    return tensor.format.with_widths(*_widths(tensor))
+    if tensor.parts:
+        return sum_format([actual_format(part) for part in tensor.parts])
+    pos_width, crd_width = _widths(tensor)
+    return tensor.format.with_widths(pos_width, crd_width)
 
 
-def _widths(tensor: SparseTensor) -> tuple[int, int]:
+def _widths(tensor: SparseTensor) -> tuple[int, ...]:
+    """The bits of positions and of coordinates (of those of each part)."""
+    if tensor.parts:
+        return tuple(width for part in tensor.parts for width in _widths(part))
     pos = crd = 0
     for arrays in tensor.levels:
         if arrays.positions is not None:
@@ -70,10 +83,7 @@ def _widths(tensor: SparseTensor) -> tuple[int, int]:
 def in_format(tensor: SparseTensor, wanted: Format) -> SparseTensor:
     """The tensor in a format, widths included."""
     fitting = convert(tensor, wanted)
-    for level in fitting.levels:
-        for role, array in level:
-            width = wanted.pos_width if role == "positions" else wanted.crd_width
-            assert array.dtype == WIDTHS[width], (role, array.dtype, width)
+    assert actual_format(fitting) == wanted, (actual_format(fitting), wanted)
     return fitting
 
 
@@ -89,7 +99,7 @@ def _shares_memory(array: npt.NDArray[Any], tensors: Sequence[SparseTensor]) -> 
     """Whether an array may overlap any array of some tensors."""
     overlap = np.may_share_memory
     for tensor in tensors:
-        if overlap(array, tensor.values):
+        if overlap(array, tensor.values) or _shares_memory(array, tensor.parts):
             return True
         for level in tensor.levels:
             positions, coordinates = level.positions, level.coordinates
@@ -113,7 +123,7 @@ class _Slot:
         self.no_arrays = (LevelArrays(),) * self.rank
         self.seen: Format | None = None
         """The format object of an operand that fitted, and its widths."""
-        self.widths = (0, 0)
+        self.widths: tuple[int, ...] = (0, 0)
 
     def at_a_glance(self, given: Any) -> SparseTensor | None:
         """The operand as a tensor, if it is plainly what the kernel wants."""
@@ -272,7 +282,7 @@ class Kernel:
         for name, number in zip(self.plan.names, self.plan.results, strict=True):
             step = next((s for s in self.plan.steps if s.dest == number), None)
             if step is not None:
-                rank = len(step.shape) if isinstance(step, Launch) else None
+                rank = len(step.shape) if isinstance(step, Launch | TileLaunch) else None
                 found[name] = known_name(parse_format(step.format, rank))
         return found
 
@@ -312,7 +322,8 @@ class Kernel:
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
-    def _launch_lines(self, step: Launch, name: str) -> list[str]:
+    def _launch_lines(self, step: Launch | TileLaunch, name: str) -> list[str]:
+        step = step.launch if isinstance(step, TileLaunch) else step
         fmt = known_name(parse_format(step.format, len(step.shape)))
         lines = [f"  {name} = {step.source}  (kernel {step.kernel}, result {fmt})"]
         text = {

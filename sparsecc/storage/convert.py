@@ -35,6 +35,8 @@ def convert(
 def _estimated_nnz(tensor: SparseTensor) -> int:
     """The entries, of a sample where all cells are stored: only the choice of a path depends on
     it."""
+    if tensor.parts:
+        return sum(len(part.values) for part in tensor.parts)
     if not tensor.format.is_dense:
         return len(tensor.values)
     stride = 1 + len(tensor.values) // 100_000

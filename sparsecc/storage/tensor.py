@@ -8,7 +8,7 @@ ones, sharing arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
 from typing import Any, Literal, cast
@@ -64,6 +64,8 @@ class SparseTensor:
     format: Format
     levels: tuple[LevelArrays, ...]
     values: AnyArray
+    parts: tuple[SparseTensor, ...] = ()
+    """Of a tensor in a sum format: one tensor each. None otherwise."""
 
     def __post_init__(self) -> None:
         # Kernels read arrays as plain memory, of one width for each role.
@@ -115,6 +117,10 @@ class SparseTensor:
         shape = "x".join(map(str, self.shape)) or "scalar"
         name, count = known_name(self.format), self.values.shape[0]
         return f"<SparseTensor {shape} {self.dtype} {name}, {count} values>"
+
+    def astype(self, dtype: np.dtype[Any]) -> SparseTensor:
+        """The tensor with values of another type."""
+        return replace(self, values=self.values.astype(dtype))
 
     # -- walking -------------------------------------------------------------------------------
 

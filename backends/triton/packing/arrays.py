@@ -14,16 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecc.diagnostics import OperandError
+from sparsecc.elements import NUMPY, name_of
 
 Array = Any
 """A NumPy array or a torch tensor: their operators agree, their types have nothing in common."""
 
-DTYPES = {
-    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "bool",
-    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
-    "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "complex64": "c64", "complex128": "c128",
-}  # fmt: skip
-"""Both libraries' names of dtypes, and ours."""
 INTEGERS = {8: "int8", 16: "int16", 32: "int32", 64: "int64"}
 BITS = {"f16": 16, "bf16": 16, "i8": 8, "f32": 32, "f64": 64}
 
@@ -71,8 +66,7 @@ class NumpyArrays:
     chunk = 1 << 20  # what is in work stays in the cache
 
     def dtype(self, a: Array) -> str:
-        name = str(a.dtype.name)
-        return DTYPES.get(name, name)
+        return name_of(a.dtype) or str(a.dtype)
 
     def bits(self, a: Array) -> Array:
         """The values as signed integers of the same width."""
@@ -80,11 +74,7 @@ class NumpyArrays:
         return native.view(INTEGERS[a.dtype.itemsize * 8])
 
     def values(self, bits: Array, dtype: str) -> Array:
-        if dtype == "bf16":
-            import ml_dtypes
-
-            return bits.view(ml_dtypes.bfloat16)
-        return bits.view(next(name for name, ours in DTYPES.items() if ours == dtype))
+        return bits.view(NUMPY[dtype])
 
     def view(self, a: Array, width: int) -> Array:
         """Neighbours along the last axis as wider integers, or the other way round."""
@@ -153,15 +143,13 @@ class TorchArrays:
 
     def dtype(self, a: Array) -> str:
         name = str(a.dtype).removeprefix("torch.")
-        return DTYPES.get(name, name)
+        return next((ours for ours, numpy in NUMPY.items() if numpy.name == name), name)
 
     def bits(self, a: Array) -> Array:
         return a.detach().view(self.integers[a.dtype.itemsize * 8])
 
     def values(self, bits: Array, dtype: str) -> Array:
-        return bits.view(
-            getattr(self.torch, next(name for name, ours in DTYPES.items() if ours == dtype))
-        )
+        return bits.view(getattr(self.torch, NUMPY[dtype].name))
 
     def view(self, a: Array, width: int) -> Array:
         a = a.contiguous()
