@@ -169,6 +169,8 @@ class BlockBuilder(ScfBuilder):
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         if a is b:
             return a
+        if {element_type(a.type), element_type(b.type)} == {i32, i64}:
+            a, b = self.integers(a, b)
         return self.add_op(blocks.SelectOp(*self.meet(condition, a, b)))
 
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:

@@ -42,7 +42,9 @@ def schedules(loops: KernelLoops) -> list[LoopSchedule]:
     if columns and walks:
         # A row of a sparse matrix times columns: sums of few positions at a time stay in registers.
         found = [(1, 128, 8, 1, 1, 0)]
-        found += [(1, c, p, 1, 1, 0) for c, p in ((32, 32), (64, 16), (64, 32), (128, 16), (256, 8))]
+        found += [
+            (1, c, p, 1, 1, 0) for c, p in ((32, 32), (64, 16), (64, 32), (128, 16), (256, 8))
+        ]
         found += [(1, 256, p, 1, 2, 0) for p in (8, 16)]
         found += [(1, c, 16, 1, w, 1) for c in (64, 128, 256) for w in (2, 4)]
         found += [(1, 128, 32, 1, 8, 1), (4, 64, 8, 1, 4, 1), (4, 32, 8, 1, 4, 1)]

@@ -224,8 +224,7 @@ class TileLoops(TileKernel):
                 assert last is not None
                 found = [self.kept(last, v, z) for v, z in zip(found, zeros, strict=True)]
             parts = [
-                b.reduce(kind, b.fit(v, inside), axis)
-                for kind, v in zip(kinds, found, strict=True)
+                b.reduce(kind, b.fit(v, inside), axis) for kind, v in zip(kinds, found, strict=True)
             ]
             return [b.fit(self.added(*p), shape) for p in zip(kinds, carried, parts, strict=True)]
 

@@ -1,6 +1,6 @@
 """The sweep on the GPU path: tile kernels in Triton's interpreter against the oracle.
 
-Schedules with blocks of two and four make every loop take several steps on small operands; the first one is the default.
+Schedules with blocks of two and four make every loop take several steps on small operands; the first is the default.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
 
+from sparsecc.formats import parse_format
 from sparsecc.passes.tiling.tile_kernel import SparseResult
+from sparsecc.storage.entries import from_coords
 from tests import tiles
 from tests.oracle.corpus import ROWS, Row
 from tests.sweep import Trial, problem, random_trial, row_trials, sample
@@ -50,9 +51,10 @@ def claimed(row: Row) -> Iterator[Trial]:
 
 
 def patterns(row: Row) -> Iterator[Trial]:
-    """Trials whose result may be stored where an operand is."""
+    """Trials whose result is stored where the only sparse operand is, which is A if there is one."""
     for trial in row_trials(row):
-        if trial.out not in ("dense", None) and trial.out in trial.formats.values():
+        sparse = [f for f in trial.formats.values() if f != "dense"]
+        if sparse == [trial.out] and trial.formats.get("A", trial.out) == trial.out:
             yield trial
 
 
@@ -71,12 +73,14 @@ def test_every_row(shard: int) -> None:
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_rows_in_all_formats(shard: int) -> None:
-    assert check(sample(all_claimed(), 41 * SHARDS, shard)) > 10
+    assert check(sample(all_claimed(), 331 * SHARDS, shard)) > 2
 
 
-def test_results_in_the_format_of_an_operand() -> None:
-    trials = (t for row in ROWS for t in sample(patterns(row), 97))
-    assert check(trials, SparseResult) > 20
+@pytest.mark.parametrize("name", ["scale", "sddmm", "sddmm_t", "row_scale", "diag_both"])
+def test_results_in_the_format_of_an_operand(name: str) -> None:
+    row = next(r for r in ROWS if r.name == name)
+    trials = [t for t in patterns(row) if t.out in ("SV", "CSR", "CSC", "DCSR", "COO", "BSR(2,2)")]
+    assert check(iter(trials)) == len(trials) > 0
 
 
 @pytest.mark.parametrize("name", ["spmm", "sddmm", "spmv", "add2", "mttkrp"])
@@ -93,9 +97,9 @@ def test_element_types(name: str, kind: str) -> None:
 
 def test_random_expressions() -> None:
     """Generated expressions; complex numbers and sparse results that are not an operand's are refused."""
-    trials = (replace(random_trial(n), out="dense") for n in range(60))
+    trials = (replace(random_trial(n), out="dense") for n in range(40))
     kept = (t for t in trials if "c128" not in t.dtypes.values())
-    assert check(kept) > 30
+    assert check(kept) > 20
 
 
 def test_sums_of_halves_are_kept_in_f32() -> None:
@@ -107,13 +111,11 @@ def test_sums_of_halves_are_kept_in_f32() -> None:
 
 def test_long_rows_take_several_chunks() -> None:
     rng = np.random.default_rng(5)
-    import scipy.sparse as sp
-
-    matrix: Any = sp.random(9, 700, 0.3, format="csr", random_state=1)
+    full = np.where(rng.random((9, 700)) < 0.3, rng.standard_normal((9, 700)), 0.0)
+    matrix = from_coords(np.nonzero(full), full[full != 0], full.shape, parse_format("CSR"))
     x = rng.standard_normal((700, 33))
-    given = {"A": matrix, "X": x}
-    found = tiles.evaluate("C[i,j] = A[i,k] * X[k,j]", out="dense", operands=given)
-    assert np.allclose(found, matrix @ x)
+    found = tiles.evaluate("C[i,j] = A[i,k] * X[k,j]", out="dense", operands={"A": matrix, "X": x})
+    assert np.allclose(found, full @ x)
 
 
 @pytest.mark.full
