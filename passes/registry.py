@@ -8,6 +8,7 @@ PASSES: dict[str, str] = {
     "schedule-loops": "sparsecc.passes.sparsification.schedule_loops:ScheduleLoops",
     "sparsify": "sparsecc.passes.sparsification.sparsify:Sparsify",
     "match-contractions": "sparsecc.passes.tiling.match_contractions:MatchContractions",
+    "dot-contractions": "sparsecc.passes.tiling.dot_contractions:DotContractions",
     "lower-iteration": "sparsecc.passes.sparsification.lower_iteration:LowerIteration",
     "tile-iteration": "sparsecc.passes.tiling.tile_iteration:TileIteration",
 }

@@ -5,6 +5,7 @@ Loops get letters: ``n`` the rows of the weight, ``k`` the reduction, ``t`` the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
@@ -75,17 +76,23 @@ def memory_order(type_: Attribute, letters: str) -> str:
     return "".join(letters[dim] for dim in fmt.dim_order)
 
 
-def view_contraction(generic: linalg.GenericOp, target: Target) -> ContractionView | None:
-    """The contraction that a generic is; None where no input is a packed weight.
+def view_contraction(
+    generic: linalg.GenericOp,
+    target: Target,
+    weight_of: Callable[[Attribute], PackedWeight | None] = packed_weight,
+    accumulators: Mapping[str, str] | None = None,
+) -> ContractionView | None:
+    """The contraction that a generic is; None where no input is a packed weight (as ``weight_of`` says).
 
-    Raises NoContraction with the reason where one is, but no sparse matrix instruction computes this."""
-    weights = [k for k, v in enumerate(generic.inputs) if packed_weight(v.type) is not None]
+    Raises NoContraction with the reason where one is, but no sparse matrix instruction computes this; with
+    ``accumulators``, where the type of the operands is none of those."""
+    weights = [k for k, v in enumerate(generic.inputs) if weight_of(v.type) is not None]
     if not weights or len(generic.outputs) != 1 or len(generic.res) != 1:
         return None
     if len(weights) > 1:
         raise NoContraction("two of its operands are stored in groups of four")
     (weight,) = weights
-    packed = packed_weight(generic.inputs[weight].type)
+    packed = weight_of(generic.inputs[weight].type)
     assert packed is not None
     loops = loops_of(generic, weight)
     k, n = loops[packed.reduction], loops[packed.rows]
@@ -117,7 +124,7 @@ def view_contraction(generic: linalg.GenericOp, target: Target) -> ContractionVi
         body.sign,
         body.starts,
     )
-    return _checked(view, target)
+    return _checked(view, target, accumulators)
 
 
 def _name_loops(
@@ -156,12 +163,16 @@ def _dtype(generic: linalg.GenericOp, weight: int, x: int) -> str:
     return found.pop()
 
 
-def _checked(view: ContractionView, target: Target) -> ContractionView:
+def _checked(
+    view: ContractionView, target: Target, accumulators: Mapping[str, str] | None
+) -> ContractionView:
     """The view with its accumulator, if the target has the instruction and memory lies as it wants."""
     generic, dtype = view.generic, view.dtype
-    if not target.matrix_shapes(dtype, sparse=True):
+    if accumulators is None and not target.matrix_shapes(dtype, sparse=True):
         raise NoContraction(f"{target.name} has no sparse matrix instruction for {dtype}")
-    accumulator = ACCUMULATORS[dtype]
+    if accumulators is not None and dtype not in accumulators:
+        raise NoContraction(f"its operands are {dtype}, not {', '.join(accumulators)}")
+    accumulator = (accumulators or ACCUMULATORS)[dtype]
     term = type_name(view.term_type)
     if term not in (dtype, accumulator):
         raise NoContraction(f"the products are wanted in {term}, and are summed in {accumulator}")

@@ -94,17 +94,17 @@ class MatchContractions(ModulePass):
             accumulator = IntegerType(32) if view.accumulator == "i32" else Float32Type()
             epilogue = Epilogue(view, accumulator)
         except (NoContraction, NoSchedule) as problem:
-            _explain(generic, f"not on the sparse tensor cores: {problem}")
+            explain(generic, f"not on the sparse tensor cores: {problem}")
             return False
         fused = [generic]
-        while (follower := _follower(fused[-1])) is not None:
-            if not epilogue.fuse(follower, fused[-1].results[0]):
+        while (reader := follower(fused[-1])) is not None:
+            if not epilogue.fuse(reader, fused[-1].results[0]):
                 break
-            fused.append(follower)
+            fused.append(reader)
         last = fused[-1]
         result = last.results[0]
         builder = KernelBuilder(view, epilogue, result, accumulator)
-        name = _free_name(module)
+        name = free_name(module, "contraction")
         options = [ScheduleAttr.of(s.family, s.parameters) for s in schedules]
         kernel = builder.kernel(name, options, target.name)
         self._describe(kernel, view, last, schedules[0].reason)
@@ -151,14 +151,14 @@ class MatchContractions(ModulePass):
             kernel.attributes["tile.aligned"] = UnitAttr()
 
 
-def _explain(generic: linalg.GenericOp, reason: str) -> None:
+def explain(generic: linalg.GenericOp, reason: str) -> None:
     """Add to the reason that the plan tells a user."""
     known = generic.attributes.get("sparsecc.format_reason")
     parts = [known.data, reason] if isinstance(known, StringAttr) else [reason]
     generic.attributes["sparsecc.format_reason"] = StringAttr("; ".join(parts))
 
 
-def _follower(generic: linalg.GenericOp) -> linalg.GenericOp | None:
+def follower(generic: linalg.GenericOp) -> linalg.GenericOp | None:
     """The only reader of a result, if that is another generic of the same block that reads it as an input."""
     readers = {use.operation for use in generic.results[0].uses}
     if len(readers) != 1:
@@ -169,9 +169,10 @@ def _follower(generic: linalg.GenericOp) -> linalg.GenericOp | None:
     return None if generic.results[0] in reader.outputs else reader
 
 
-def _free_name(module: ModuleOp) -> str:
+def free_name(module: ModuleOp, stem: str) -> str:
+    """The first of a kernel's names that no function has."""
     taken = {f.sym_name.data for f in module.body.block.ops if isinstance(f, func.FuncOp)}
     number = 0
-    while f"contraction{number}" in taken:
+    while f"{stem}{number}" in taken:
         number += 1
-    return f"contraction{number}"
+    return f"{stem}{number}"

@@ -121,21 +121,21 @@ def compile_all(
 
 
 def compile_one(cell: Cell, target: str) -> int | str:
-    """Compile a cell's kernel with every schedule: how many, or the error's text if there is no kernel at all.
+    """Compile a cell's kernel with every schedule: how many, or why none.
 
-    A schedule that does not compile is left to tuning, which says so."""
+    What does not compile is left to tuning, which says so."""
+    done, problem = 0, ""
     try:
         kernel = compiled(cell, target)
-        done = len(kernel.compiled) and 1
+        choices = [{s.launch.kernel: name} for s in kernel.plan.tiles for name in s.space]
     except SparseccError as error:
         return error.message
-    for step in kernel.plan.tiles:
-        for schedule in step.space:
-            try:
-                done += len(kernel.scheduled({step.launch.kernel: schedule}).compiled) > 0
-            except SparseccError:
-                continue
-    return done
+    for choice in choices or [{}]:
+        try:
+            done += bool(kernel.scheduled(choice).compiled)
+        except SparseccError as error:
+            problem = error.message
+    return done or problem
 
 
 def machine_code(cell: Cell, target: str) -> float:
