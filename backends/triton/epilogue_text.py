@@ -84,8 +84,8 @@ def helpers(c: Contraction) -> str:
 
 
 def epilogue_lines(c: Contraction) -> list[str]:
-    """The lines that turn ``total`` into the value that is stored; a step's value is called ``v_NAME``."""
-    lines = ["v_acc = total"]
+    """The lines that turn ``whole`` into the value that is stored; a step's value is called ``v_NAME``."""
+    lines = ["v_acc = whole"]
     indexed = {name: index for name, _, index in c.operands}
     lines += [f"v_{step.dest} = {_value(c, step, indexed)}" for step in c.epilogue]
     return lines

@@ -14,24 +14,26 @@ _MMA = {
 
 
 def multiply(dtype: str, selector: int) -> str:
-    """``mma.sp``: 16 rows times 8 tokens over 32 columns (int8: 64), which of the lanes hold the metadata."""
+    """``mma.sp``: 16 rows times 8 tokens over 32 columns (int8: 64); the selector names the lanes with the metadata."""
     shape, types, kind, result = _MMA[dtype]
     outs = ",".join([f"={kind}"] * 4)
     ins = ",".join(["r"] * 8 + [kind] * 4 + ["r"] * 4)
+    lanes = (
+        "all lanes"
+        if dtype == "i8"
+        else f"lanes {2 * selector} and {2 * selector + 1} of each four"
+    )
     return f'''
 @gluon.jit
 def multiply{selector}(acc, a, b, meta):
-    """acc + a * b, a in 2:4; the metadata words are those of lanes {"2, 3" if selector else "0, 1"} of each four."""
+    """acc + a * b, a in 2:4 with the metadata of {lanes}."""
     return gl.inline_asm_elementwise(
         "mma.sp::ordered_metadata.sync.aligned.{shape}.row.col.{types} "
         "{{$0,$1,$2,$3}}, {{$4,$5,$6,$7}}, {{$8,$9,$10,$11}}, {{$12,$13,$14,$15}}, $16, 0x{selector};",
         "{outs},{ins}",
         [a, b, acc, meta], dtype=gl.{result}, is_pure=True, pack=4,
     )
-'''.replace(
-        "the metadata words are those of lanes 0, 1 of each four",
-        "the metadata words are those of all lanes" if dtype == "i8" else "the metadata words are those of lanes 0, 1 of each four",
-    )
+'''
 
 
 BASE = '''
@@ -91,10 +93,11 @@ DRAIN = wait(0).replace("wait_copies", "drain")
 def load_x(transposed: bool) -> str:
     """``ldmatrix``: four 8 x 8 matrices of 16-bit pairs, the B fragment of one step."""
     how = ".trans" if transposed else ""
+    lane = "8 tokens of one k" if transposed else "16 bytes of k of one token"
     return f'''
 @gluon.jit
 def load_x(address):
-    """The fragment of X of one step: each lane names 16 bytes, {"one k of 8 tokens" if transposed else "16 bytes of k of one token"}."""
+    """The fragment of X of one step: each lane names {lane}."""
     return gl.inline_asm_elementwise(
         "ldmatrix.sync.aligned.m8n8.x4{how}.shared.b16 {{$0,$1,$2,$3}}, [$4];",
         "=&r,=&r,=&r,=&r,r,r,r,r", [address], dtype=gl.int32, is_pure=False, pack=4,

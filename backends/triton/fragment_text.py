@@ -1,8 +1,8 @@
 """Pieces of text that the kernels on packed weights share: layouts, the head, the end of a kernel, the launch.
 
 Each piece is Gluon text in which layouts and sizes are named constants. The end of a kernel takes the sums of a block
-as a tensor ``total`` of ``[TOKENS, ROWS]`` in the layout ``RESULT`` and knows, from the text before it, ``token_block``,
-``row_block``, ``row_blocks`` (and ``batch``, ``part``).
+as a tensor ``total`` and knows, from the text before it, ``token_block`` and ``row_block`` (and ``batch``, ``part``,
+``block``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,12 @@ def constants(values: Iterable[tuple[str, int | str, str]]) -> str:
 
 def layouts(values: Iterable[tuple[str, str, str]]) -> str:
     """Named layouts of a kernel's text, each with what it is."""
-    return "\n".join(f"# {about}\n{name} = gl.constexpr(\n    {text}\n)" for name, text, about in values) + "\n"
+    return (
+        "\n".join(
+            f"# {about}\n{name} = gl.constexpr(\n    {text}\n)" for name, text, about in values
+        )
+        + "\n"
+    )
 
 
 def head(c: Contraction, family: str, schedule: Mapping[str, int], sentences: Sequence[str]) -> str:
@@ -118,7 +123,9 @@ ROW_BLOCKS = 32768
 """Blocks of rows along the second axis of a grid (it has room for 65535); the third axis counts such groups."""
 
 
-def launch(c: Contraction, splitk: int, *, rows: int, tokens: int, cells: int, group: int = 1) -> str:
+def launch(
+    c: Contraction, splitk: int, *, rows: int, tokens: int, cells: int, group: int = 1
+) -> str:
     """``grid`` and ``work``: blocks of ``rows`` rows and ``tokens`` tokens, each with ``cells`` partial sums."""
     names = integers(c)
     outputs = f"-(-M // {tokens})" + (" * batches" if c.batched[0] else "")
@@ -206,40 +213,42 @@ def fence(scalar):
 '''
 
 
-def end_lines(c: Contraction, splitk: int, *, spare_rows: bool, block: str = "block") -> list[str]:
-    """The lines from ``total`` to memory: the sum over parts of K, the epilogue, the store."""
+def end_lines(
+    c: Contraction, splitk: int, *, spare_rows: bool, cell: Sequence[str], gather: Sequence[str]
+) -> list[str]:
+    """The lines from a block's sums ``total`` to memory: the sum over parts of K, the epilogue, the store.
+
+    ``cell`` names each of a thread's sums by a number below TOKENS * ROWS, in the layout that ``total`` has; ``gather``
+    makes ``whole`` of it, ``[TOKENS, ROWS]`` in the layout RESULT."""
     inside_rows = "(row_in < BLOCK_ROWS) & (row < N)" if spare_rows else "row < N"
-    lines = [
-        "token_in = gl.arange(0, TOKENS, gl.SliceLayout(1, RESULT))",
+    store = [
+        *gather,
         "row_in = gl.arange(0, ROWS, gl.SliceLayout(0, RESULT))",
-        "token = token_block * TOKENS + token_in",
+        "token = token_block * TOKENS + gl.arange(0, TOKENS, gl.SliceLayout(1, RESULT))",
         "row = row_block * BLOCK_ROWS + row_in",
         f"inside = (token < M)[:, None] & ({inside_rows})[None, :]",
-    ]
-    store = [
         *epilogue_lines(c),
         *_store_lines(c),
     ]
     if splitk == 1:
-        return [*lines, *store]
+        return store
     return [
-        *lines,
-        "# Each part of K leaves its sums; the last block to arrive adds all parts in their order (so the result",
-        "# does not depend on the order of arrival), and leaves the counter at zero for the next launch.",
-        "cell = token_in[:, None] * ROWS + row_in[None, :]",
-        f"sums = partial + {block}.to(gl.int64) * (SPLITK * TOKENS * ROWS)",
+        "# Each part of K leaves its sums as its threads hold them; the last block to arrive adds all parts in their",
+        "# order (so the result does not depend on who came last), and leaves the counter at zero for the next launch.",
+        *cell,
+        "sums = partial + block.to(gl.int64) * (SPLITK * TOKENS * ROWS)",
         "gl.store(sums + part * (TOKENS * ROWS) + cell, total)",
         "# Every thread's sums are visible before thread 0 counts this block: fence, barrier, then the atomic.",
-        f"fence({block})",
+        "fence(block)",
         "gl.thread_barrier()",
-        f'arrived = gl.atomic_add(counters + {block}, 1, sem="acq_rel", scope="gpu")',
+        'arrived = gl.atomic_add(counters + block, 1, sem="acq_rel", scope="gpu")',
         "if arrived == SPLITK - 1:",
-        f"    fence({block})",
+        "    fence(block)",
         '    total = gl.load(sums + cell, cache_modifier=".cg")',
         "    for other in gl.static_range(1, SPLITK):",
         '        total += gl.load(sums + other * (TOKENS * ROWS) + cell, cache_modifier=".cg")',
         *(f"    {line}" for line in store),
-        f"    gl.store(counters + {block}, 0)",
+        "    gl.store(counters + block, 0)",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Refusals of the writers of fragment kernels: a schedule, a type or a format that the hardware or the text can't have."""
+"""Refusals of the writers of fragment kernels: schedules that the hardware or the text can't have."""
 
 from __future__ import annotations
 

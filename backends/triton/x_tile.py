@@ -87,7 +87,13 @@ class XTile:
             found.append(("X_GROUP", self.group, "elements of X that a thread loads at once"))
             found.append(("X_GROUPS", each // self.group, "such groups a thread and tile"))
         else:
-            found.append(("X_COPIES", -(-self.vectors // self.threads), "copies of 16 bytes a thread and tile"))
+            found.append(
+                (
+                    "X_COPIES",
+                    -(-self.vectors // self.threads),
+                    "copies of 16 bytes a thread and tile",
+                )
+            )
         return found
 
     def layouts(self) -> list[tuple[str, str, str]]:
@@ -132,7 +138,11 @@ class XTile:
             each = 16 // BYTES[self.dtype]
             size = f"gl.where((start + {column} * {each} < x_left) & ({row} < x_tokens), 16, 0)"
             about = "token by token"
-        wanted = f"    wanted = (gl.arange(0, {self.threads}, THREAD) < {self.vectors}).to(gl.int32)\n" if first else ""
+        wanted = (
+            f"    wanted = (gl.arange(0, {self.threads}, THREAD) < {self.vectors}).to(gl.int32)\n"
+            if first
+            else ""
+        )
         return f'''
 @gluon.jit
 def copy_x(target, start, advance, pitch, x_from, x_to, x_left, x_tokens):
@@ -151,7 +161,9 @@ def copy_x(target, start, advance, pitch, x_from, x_to, x_left, x_tokens):
         else:
             split = f"t = element % {self.tokens}\n            k = element // {self.tokens}"
             place = "(start + k).to(gl.int64) * ldx + (first_token + t)"
-        bits = "value.to(gl.int16, bitcast=True).to(gl.int32)" if size == 2 else "value.to(gl.int32)"
+        bits = (
+            "value.to(gl.int16, bitcast=True).to(gl.int32)" if size == 2 else "value.to(gl.int32)"
+        )
         return f'''
 @gluon.jit
 def copy_x(target, x, start, limit, first_token, M, ldx):

@@ -46,7 +46,9 @@ def linear(**changes: Any) -> Contraction:
 
 def biased(**changes: Any) -> Contraction:
     """The same with a bias along rows and a relu."""
-    return linear(epilogue=(BIAS, WIDE, SUM, ZERO, RELU), operands=(("bias", "f16", "n"),), **changes)
+    return linear(
+        epilogue=(BIAS, WIDE, SUM, ZERO, RELU), operands=(("bias", "f16", "n"),), **changes
+    )
 
 
 def packed(c: Contraction, w: AnyArray, steps: int) -> tuple[Contraction, dict[str, AnyArray]]:

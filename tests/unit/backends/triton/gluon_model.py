@@ -31,7 +31,7 @@ SPACE = 40
 """Bits of an address within one array."""
 
 
-class Tensor(np.ndarray):  # pyright: ignore[reportMissingTypeArgument]
+class Tensor(np.ndarray):
     """A block's value."""
 
     def __array_wrap__(self, array: Any_, context: Any = None, return_scalar: bool = False) -> Any:
@@ -74,8 +74,8 @@ class Block:
         self.shared: Any_ = np.full(shared, 0xFF, np.uint8)
         self.open: list[Callable[[], None]] = []
         self.groups: list[list[Callable[[], None]]] = []
-        self.program = (0, 0, 0)
-        self.grid = (1, 1, 1)
+        self.program: tuple[int, int, int] = (0, 0, 0)
+        self.grid: tuple[int, int, int] = (1, 1, 1)
 
     def pointer(self, array: Any_) -> Pointer:
         self.arrays.append(array.reshape(-1).view(np.uint8))
@@ -103,7 +103,9 @@ class Block:
 
     def store(self, pointer: Pointer, value: Any, mask: Any = True) -> None:
         value = np.asarray(value, pointer.kind)
-        address, value, mask = np.broadcast_arrays(np.asarray(pointer.address), value, np.asarray(mask))
+        address, value, mask = np.broadcast_arrays(
+            np.asarray(pointer.address), value, np.asarray(mask)
+        )
         for at, v, m in zip(address.reshape(-1), value.reshape(-1), mask.reshape(-1), strict=True):
             if m:
                 array = self.arrays[(int(at) >> SPACE) - 1].view(pointer.kind)
@@ -121,10 +123,14 @@ class Block:
         self.copy_16_if(1, target, source, size)
 
     def copy_16_if(self, wanted: Any, target: Any, source: Any, size: Any) -> None:
-        w, t, s, z = (np.asarray(a).reshape(-1) for a in np.broadcast_arrays(wanted, target, source, size))
+        w, t, s, z = (
+            np.asarray(a).reshape(-1) for a in np.broadcast_arrays(wanted, target, source, size)
+        )
         t, s, z = t[w != 0], s[w != 0], z[w != 0]
         assert np.isin(z, (0, 16)).all() and (t % 16 == 0).all()
-        assert (s[z == 16] % 16 == 0).all(), "a copy of 16 bytes from an address that is no multiple of 16"
+        assert (s[z == 16] % 16 == 0).all(), (
+            "a copy of 16 bytes from an address that is no multiple of 16"
+        )
         data = np.zeros((t.size, 16), np.uint8)
         if (z == 16).any():
             data[z == 16] = self.read(s[z == 16], 16)
@@ -150,7 +156,9 @@ class Block:
         """32-bit words [..., count] of shared memory."""
         at = np.asarray(address)
         assert (at % (4 * count) == 0).all(), "a misaligned access to shared memory"
-        return np.ascontiguousarray(self.shared[at[..., None] + np.arange(4 * count)]).view(np.int32)
+        return np.ascontiguousarray(self.shared[at[..., None] + np.arange(4 * count)]).view(
+            np.int32
+        )
 
     def load_16(self, address: Any) -> Any:
         return tensor(self.words(np.asarray(address)[..., 0], 4))
@@ -192,7 +200,9 @@ class Block:
     def multiply(self, dtype: str, selector: int) -> Callable[..., Any]:
         def multiply(acc: Any, a: Any, b: Any, meta: Any) -> Any:
             ra, rb = (np.ascontiguousarray(np.asarray(v, np.int32)).view(np.uint32) for v in (a, b))
-            rm = np.ascontiguousarray(np.asarray(meta, np.int64) & 0xFFFFFFFF).astype(np.uint32)[..., 0]
+            rm = np.ascontiguousarray(np.asarray(meta, np.int64) & 0xFFFFFFFF).astype(np.uint32)[
+                ..., 0
+            ]
             if dtype == "i8":
                 assert selector == 0
                 left = instructions.sparse_a_k64(ra, rm)
@@ -248,18 +258,20 @@ def run(
     """Run all blocks of a launch; arrays by argument name, changed in place; work arrays are made here and kept."""
     waits = {
         name: int(groups)
-        for name, groups in re.findall(r'def (\w+)\(lane\):[^@]*?"cp.async.wait_group (\d+);', source.text)
+        for name, groups in re.findall(
+            r'def (\w+)\(lane\):[^@]*?"cp.async.wait_group (\d+);', source.text
+        )
     }
     words = int(re.findall(r"allocate_shared_memory\(gl.int32, \[(\d+), 128\]", source.text)[0])
     block = Block(late, words * 512, waits)
     kind = re.findall(r"row\.col\.\w+\.(\w+)", source.text)[0]
-    dtype = {"s8": "i8"}.get(kind, kind)
+    dtype: str = {"s8": "i8"}.get(str(kind), str(kind))
     module = _module(source.text, _gluon(block))
     module["range"] = lambda *bounds: (tensor(i, np.int32) for i in range(*bounds))  # pyright: ignore
     for name in waits:
         module[name] = block.wait(name)
     bits = re.findall(r"The low (\d+) bits", source.text)
-    replaced = {
+    replaced: dict[str, Any] = {
         "shared_base": lambda scalar: tensor(0, np.int32),  # pyright: ignore[reportUnknownLambdaType]
         "fence": lambda scalar: None,  # pyright: ignore[reportUnknownLambdaType]
         "sync_warp": lambda lane: None,  # pyright: ignore[reportUnknownLambdaType]

@@ -75,9 +75,16 @@ CASES: list[tuple[str, Any, Contraction, Changes, tuple[int, int, int]]] = [
 
 
 @pytest.mark.parametrize("late", [True, False], ids=["late", "at once"])
-@pytest.mark.parametrize(("name", "writer", "c", "changes", "sizes"), CASES, ids=[c[0] for c in CASES])
+@pytest.mark.parametrize(
+    ("name", "writer", "c", "changes", "sizes"), CASES, ids=[c[0] for c in CASES]
+)
 def test_texts_compute_the_contraction(
-    name: str, writer: Any, c: Contraction, changes: Changes, sizes: tuple[int, int, int], late: bool
+    name: str,
+    writer: Any,
+    c: Contraction,
+    changes: Changes,
+    sizes: tuple[int, int, int],
+    late: bool,
 ) -> None:
     schedule = {**(RING if writer is ring else STAGED), **changes}
     check(writer, c, schedule, sizes, late=late, seed=crc32(name.encode()))
@@ -142,7 +149,7 @@ class Broken:
     [
         (ring, True, "        wait_copies(lane_index)\n", ""),
         (ring, False, "x_base + (1 - odd_round) * X_BYTES", "x_base + odd_round * X_BYTES"),
-        (ring, True, "(t & 7)" if False else "(x_row & 7)", "0"),
+        (ring, True, "(x_row & 7)", "0"),
         (ring, True, "mask=here, other=0x44444444", "mask=True"),
         (staged, True, "cp.async.wait_group 1;", "cp.async.wait_group 2;"),
         (staged, False, "free = slot\n", "free = gl.where(slot == STAGES - 1, 0, slot + 1)\n"),
@@ -150,7 +157,13 @@ class Broken:
 )
 def test_the_model_sees_errors(writer: Any, late: bool, old: str, new: str) -> None:
     with pytest.raises(AssertionError):
-        check(Broken(writer, old, new), linear(), RING if writer is ring else STAGED, (8, 33, 584), late=late)
+        check(
+            Broken(writer, old, new),
+            linear(),
+            RING if writer is ring else STAGED,
+            (8, 33, 584),
+            late=late,
+        )
 
 
 SCHEDULES: dict[str, tuple[Any, str, Changes]] = {
@@ -161,7 +174,11 @@ SCHEDULES: dict[str, tuple[Any, str, Changes]] = {
     "sum": (ring, SUM, {}),
     "sum seven tiles": (ring, SUM, {"tiles": 7, "warps": 8, "tokens": 16}),
     "staged": (staged, "2:4", {"tiles": 4, "warps": 4, "stages": 6, "splitk": 2}),
-    "staged wide": (staged, "2:4", {"tiles": 8, "tokens": 64, "warps": 2, "token_warps": 2, "group": 8}),
+    "staged wide": (
+        staged,
+        "2:4",
+        {"tiles": 8, "tokens": 64, "warps": 2, "token_warps": 2, "group": 8},
+    ),
 }
 VARIANTS = {
     "plain": linear(),
@@ -193,7 +210,9 @@ def sources(target: str, wanted: list[tuple[str, str, str]]) -> list[tuple[str, 
 
 def compile_and_look(target: str, wanted: list[tuple[str, str, str]]) -> None:
     named = sources(target, wanted)
-    for (name, source), compiled in zip(named, compile_many([s for _, s in named], target), strict=True):
+    for (name, source), compiled in zip(
+        named, compile_many([s for _, s in named], target), strict=True
+    ):
         assert not isinstance(compiled, CompileError), (name, compiled)
         assert not missing_instructions(compiled), name
         assert compiled.spills == 0, (name, compiled.registers)
@@ -209,7 +228,7 @@ def compile_and_look(target: str, wanted: list[tuple[str, str, str]]) -> None:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100"])
 def test_machine_code(target: str) -> None:
-    some = [a for a in ALL if a[0] == target and crc32(repr(a).encode()) % 6 == 0]
+    some = [a for a in ALL if a[0] == target and crc32(repr(a).encode()) % 12 == 0]
     some += [(target, "ring 8", "plain"), (target, "ring 8", "i8"), (target, "sum", "plain")]
     compile_and_look(target, sorted(set(some)))
 
@@ -230,7 +249,11 @@ def test_loops_have_no_barrier_but_those_of_the_text() -> None:
     for compiled in compile_many(named, "sm_90"):
         assert not isinstance(compiled, CompileError)
         lines = compiled.ptx.splitlines()
-        labels = {line[:-1]: i for i, line in enumerate(lines) if re.fullmatch(r"\$L__BB\S+:", line)}
+        labels = {
+            line.partition(":")[0]: i
+            for i, line in enumerate(lines)
+            if re.match(r"\$L__BB\w+:", line)
+        }
         loops = [
             lines[labels[found.group(1)] : i]
             for i, line in enumerate(lines)
@@ -250,7 +273,11 @@ def test_every_scalar_operation_compiles() -> None:
             last = f"s{i}"
     steps.append(EpilogueStep("less", "arith.cmpf", ("olt", last, "acc")))
     steps.append(EpilogueStep("end", "arith.select", ("less", last, "acc")))
-    whole = [s for s in steps if "f" in s.op.rpartition(".")[2] or s.op.startswith("math") or s.dest == "end"]
+    whole = [
+        s
+        for s in steps
+        if "f" in s.op.rpartition(".")[2] or s.op.startswith("math") or s.dest == "end"
+    ]
     c = linear(epilogue=tuple(whole))
     (compiled,) = compile_many([made(staged, c, {})], "sm_90")
     assert not isinstance(compiled, CompileError), compiled
@@ -280,7 +307,8 @@ def test_text_of_stages(golden: Golden) -> None:
         (ring, linear(), {"warps": 16, "split": 4}, "64 warps", "at most 32"),
         (ring, linear(), {"splitk": 0}, "splitk is 0", "1 or more"),
         (ring, linear(), {"stages": 3}, "no meaning for 'stages'", "tiles, warps"),
-        (ring, linear(), {"tokens": 64, "split": 4, "ahead": 8, "steps": 8}, "bytes of shared memory", "smaller ahead"),
+        (ring, linear(), {"tokens": 64, "tiles": 1, "warps": 1, "split": 8, "ahead": 1, "steps": 8}, "524288", "smaller"),
+        (ring, linear(), {"ahead": 8, "steps": 8}, "registers or more", "smaller ahead"),
         (ring, linear(target="sm_75"), {}, "sm_75 has no mma.sp kernels", "sm_80"),
         (ring, linear(weight=SUM), {}, "chunks of None", "steps None"),
         (ring, linear(weight=SUM, facts=(("steps", 8), ("entries", 9))), {}, "chunks of 8", "give steps 8"),
@@ -290,10 +318,12 @@ def test_text_of_stages(golden: Golden) -> None:
         (staged, linear(), {"tiles": 1}, "2 warps have 1 row tiles", "tiles 2"),
         (staged, linear(), {"token_warps": 2}, "2 warps have 8 tokens", "tokens 16"),
         (staged, linear(), {"tiles": 16, "tokens": 256}, "registers for its sums", "more warps"),
-        (staged, linear(target="sm_80"), {"tokens": 128, "token_warps": 4, "stages": 12}, "sm_80 has 166912", "fewer stages"),
+        (staged, linear(target="sm_80"), {"tokens": 128, "token_warps": 4, "stages": 12}, "sm_80 has 166912", "fewer"),
     ],
 )  # fmt: skip
-def test_illegal_schedules(writer: Any, c: Contraction, changes: Changes, fact: str, remedy: str) -> None:
+def test_illegal_schedules(
+    writer: Any, c: Contraction, changes: Changes, fact: str, remedy: str
+) -> None:
     with pytest.raises(LegalityError) as caught:
         made(writer, c, changes)
     assert fact in caught.value.message and remedy in caught.value.help
@@ -317,4 +347,7 @@ def test_a_launch_covers_everything() -> None:
     exec(text[text.index("def grid") :], space)
     sizes = {"M": 17, "N": 32 * 40000 + 1, "K": 4, "ldx": 4, "ldy": 9}
     assert space["grid"](**sizes) == (6, 32768, 2)
-    assert space["work"](**sizes) == {"partial": 3 * 65536 * 2 * 8 * 32 * 4, "counters": 3 * 65536 * 4}
+    assert space["work"](**sizes) == {
+        "partial": 3 * 65536 * 2 * 8 * 32 * 4,
+        "counters": 3 * 65536 * 4,
+    }
