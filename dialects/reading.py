@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
     IntegerType,
     MemRefType,
+    Signedness,
     StringAttr,
     TensorType,
     VectorType,
 )
+from xdsl.dialects.complex import ComplexNumberAttr
 from xdsl.ir import Attribute
 
 
@@ -20,6 +25,16 @@ def element_type(type_: Attribute) -> Attribute:
     if isinstance(type_, TensorType | VectorType | MemRefType):
         return cast("TensorType[Attribute]", type_).element_type
     return type_
+
+
+def block_shape(type_: Attribute) -> tuple[int, ...]:
+    """The shape of a vector; no axes for a scalar."""
+    return cast("VectorType[Attribute]", type_).get_shape() if isinstance(type_, VectorType) else ()
+
+
+def block_type(shape: Sequence[int], element: Attribute) -> Attribute:
+    """The vector type of a shape; the element's own where there are no axes."""
+    return VectorType(element, shape) if shape else element
 
 
 def integer_width(type_: Attribute) -> int:
@@ -34,6 +49,23 @@ def elements(attribute: Attribute | None) -> tuple[Attribute, ...]:
     return ()
 
 
+def is_unsigned(type_: Attribute) -> bool:
+    """Whether a type is an unsigned integer's (``ui8``)."""
+    if not isinstance(type_, IntegerType):
+        return False
+    return cast("IntegerType", type_).signedness.data == Signedness.UNSIGNED
+
+
 def strings(attribute: Attribute | None) -> list[str]:
     """The strings in an array attribute."""
     return [e.data for e in elements(attribute) if isinstance(e, StringAttr)]
+
+
+def complex_parts(value: Attribute) -> tuple[float, float]:
+    """The real and imaginary part of a complex constant's attribute."""
+    if isinstance(value, ComplexNumberAttr):
+        return value.real.data, value.imag.data
+    real, imaginary = (
+        part.value.data for part in elements(value) if isinstance(part, FloatAttr | IntegerAttr)
+    )
+    return float(real), float(imaginary)

@@ -16,7 +16,7 @@ from sparsecc.diagnostics import FormatError
 from sparsecc.formats import Format, known_name, parse_format
 from sparsecc.formats.level import AnyInts, Ints
 from sparsecc.storage import limits
-from sparsecc.storage.layout import level_coordinates
+from sparsecc.storage.layout import is_nonzero, level_coordinates
 from sparsecc.storage.order import sort_and_combine, sorted_order
 from sparsecc.storage.tensor import SparseTensor
 
@@ -131,7 +131,7 @@ def _matrix_lines(matrix: Matrix) -> list[str]:
 def inspect(tensor: SparseTensor) -> Inspection:
     """The facts of a tensor, in time linear in its entries but for sorting."""
     coords, values = tensor.to_coords()
-    real = values != 0
+    real = is_nonzero(values)
     nonzeros = int(np.count_nonzero(real))
     cells = limits.volume(tensor.shape)
     matrix, names = None, TENSOR_FORMATS if tensor.shape else ("dense",)

@@ -11,6 +11,7 @@ from sparsecc.formats.levels.dense import Dense
 from sparsecc.formats.levels.padded import Padded
 from sparsecc.formats.levels.singleton import Singleton
 from sparsecc.formats.levels.structured import Structured
+from sparsecc.formats.sum_format import SumFormat
 
 Args = tuple[int, ...]
 
@@ -91,6 +92,8 @@ NAMES: dict[str, tuple[Callable[[Args, int | None], Format], tuple[int, ...] | N
 
 def known_name(fmt: Format) -> str:
     """The short name of a format (widths aside), or its map."""
+    if isinstance(fmt, SumFormat):
+        return "+".join(map(known_name, fmt.parts))
     bare = fmt.with_widths(0, 0)
     rank = fmt.rank
     if bare == dense_format(rank):

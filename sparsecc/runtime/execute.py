@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecc.diagnostics import InternalError, LimitError, OperandError
+from sparsecc.elements import NUMPY
 from sparsecc.formats import Ability, LevelArrays, parse_format
-from sparsecc.kernel import Convert, Launch, Plan, Reinterpret
+from sparsecc.kernel import Convert, Launch, Plan, Reinterpret, Step, TileLaunch
 from sparsecc.storage import limits
 from sparsecc.storage.convert import convert
 from sparsecc.storage.tensor import SparseTensor
@@ -24,11 +25,6 @@ from sparsecc.storage.tensor import SparseTensor
 Array = npt.NDArray[Any]
 Function = Callable[[int], None]
 
-NUMPY = {
-    "f64": np.float64, "f32": np.float32, "c128": np.complex128, "c64": np.complex64, "bool": np.bool_,
-    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
-}  # fmt: skip
 WIDTHS: dict[int, type[np.integer[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.int32, 64: np.int64}
 
 
@@ -60,14 +56,7 @@ class Executor:
 
     def __init__(self, plan: Plan, functions: Mapping[str, Function]) -> None:
         self.plan = plan
-        self.steps = [
-            _Launcher(s, functions)
-            if isinstance(s, Launch)
-            else _Reinterpreter(s)
-            if isinstance(s, Reinterpret)
-            else _Converter(s)
-            for s in plan.steps
-        ]
+        self.steps = [_runner(step, functions) for step in plan.steps]
 
     def __call__(
         self, operands: Sequence[SparseTensor], out: Array | None = None
@@ -80,6 +69,20 @@ class Executor:
         return [tensors[n] for n in self.plan.results]
 
 
+def _runner(
+    step: Step, functions: Mapping[str, Function]
+) -> _Launcher | _Reinterpreter | _Converter:
+    match step:
+        case Launch():
+            return _Launcher(step, functions)
+        case Reinterpret():
+            return _Reinterpreter(step)
+        case Convert():
+            return _Converter(step)
+        case TileLaunch():
+            raise InternalError("a kernel for a GPU in a program for the CPU")
+
+
 class _Converter:
     def __init__(self, step: Convert) -> None:
         self.step = step
@@ -87,13 +90,14 @@ class _Converter:
 
     def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
         tensor = convert(tensors[self.step.source], self.format)
-        widths = {"positions": self.format.pos_width, "coordinates": self.format.crd_width}
-        for level in tensor.levels:
-            for role, array in level:
-                if array.dtype != WIDTHS[widths[role]]:
-                    raise InternalError(
-                        f"{role} of {array.dtype} where {widths[role]} bits were asked for"
-                    )
+        for part in tensor.parts or (tensor,):
+            widths = {"positions": part.format.pos_width, "coordinates": part.format.crd_width}
+            for level in part.levels:
+                for role, array in level:
+                    if array.dtype != WIDTHS[widths[role]]:
+                        raise InternalError(
+                            f"{role} of {array.dtype} where {widths[role]} bits were asked for"
+                        )
         return tensor
 
 
@@ -117,7 +121,7 @@ class _Launcher:
     def __init__(self, step: Launch, functions: Mapping[str, Function]) -> None:
         self.step = step
         self.format = parse_format(step.format, len(step.shape))
-        self.dtype = np.dtype(NUMPY[step.dtype])
+        self.dtype = NUMPY[step.dtype]
         self.function = functions[step.kernel]
         self.counter = functions.get(f"{step.kernel}_count")
         self.readers = [_reader(role) for role in step.roles]

@@ -14,18 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecc.diagnostics import OperandError
+from sparsecc.elements import NUMPY, name_of
 
 Array = Any
 """A NumPy array or a torch tensor: their operators agree, their types have nothing in common."""
 
-DTYPES = {"float16": "f16", "bfloat16": "bf16", "int8": "i8", "float32": "f32", "float64": "f64"}
-"""Both libraries' names of dtypes, and ours."""
 INTEGERS = {8: "int8", 16: "int16", 32: "int32", 64: "int64"}
 BITS = {"f16": 16, "bf16": 16, "i8": 8, "f32": 32, "f64": 64}
 
 
 class WrongArray(OperandError):
-    text = "{what} is not a NumPy array, a torch tensor or a SparseTensor"
+    text = "{what} is not a NumPy array, a strided torch tensor or a SparseTensor"
     help_text = "convert it with sparsecc.asarray() or numpy.asarray()"
 
 
@@ -67,8 +66,7 @@ class NumpyArrays:
     chunk = 1 << 20  # what is in work stays in the cache
 
     def dtype(self, a: Array) -> str:
-        name = str(a.dtype.name)
-        return DTYPES.get(name, name)
+        return name_of(a.dtype) or str(a.dtype)
 
     def bits(self, a: Array) -> Array:
         """The values as signed integers of the same width."""
@@ -76,11 +74,7 @@ class NumpyArrays:
         return native.view(INTEGERS[a.dtype.itemsize * 8])
 
     def values(self, bits: Array, dtype: str) -> Array:
-        if dtype == "bf16":
-            import ml_dtypes
-
-            return bits.view(ml_dtypes.bfloat16)
-        return bits.view(next(name for name, ours in DTYPES.items() if ours == dtype))
+        return bits.view(NUMPY[dtype])
 
     def view(self, a: Array, width: int) -> Array:
         """Neighbours along the last axis as wider integers, or the other way round."""
@@ -121,7 +115,7 @@ class NumpyArrays:
         return np.cumsum(flat, dtype=np.int64)
 
     def searchsorted(self, ascending: Array, at: Array) -> Array:
-        return np.asarray(np.searchsorted(ascending, at))
+        return ascending.searchsorted(at)
 
     def bincount(self, flat: Array, size: int) -> Array:
         return np.bincount(flat, minlength=size)
@@ -149,21 +143,19 @@ class TorchArrays:
 
     def dtype(self, a: Array) -> str:
         name = str(a.dtype).removeprefix("torch.")
-        return DTYPES.get(name, name)
+        return next((ours for ours, numpy in NUMPY.items() if numpy.name == name), name)
 
     def bits(self, a: Array) -> Array:
-        return a.view(self.integers[a.dtype.itemsize * 8])
+        return a.detach().view(self.integers[a.dtype.itemsize * 8])
 
     def values(self, bits: Array, dtype: str) -> Array:
-        return bits.view(
-            getattr(self.torch, next(name for name, ours in DTYPES.items() if ours == dtype))
-        )
+        return bits.view(getattr(self.torch, NUMPY[dtype].name))
 
     def view(self, a: Array, width: int) -> Array:
         a = a.contiguous()
-        step = max(1, width // 8 // a.dtype.itemsize)
-        if a.storage_offset() % step:  # a wider view must begin at a multiple of its width
-            a = a.clone()
+        size = width // 8
+        if a.storage_offset() * a.dtype.itemsize % size or a.data_ptr() % size:
+            a = a.clone()  # a wider view must begin at a multiple of its width
         return a.view(self.integers[width])
 
     def cast(self, a: Array, width: int) -> Array:
@@ -225,5 +217,7 @@ def arrays_of(a: object, what: str = "the weight") -> Arrays:
         return NumpyArrays()
     if is_torch(a):
         tensor: Any = a
-        return TorchArrays(tensor.device)
+        if str(tensor.layout) == "torch.strided":
+            return TorchArrays(tensor.device)
+        raise WrongArray(what=f"{what}, a tensor of layout {tensor.layout},")
     raise WrongArray(what=f"{what}, a {type(a).__name__},")

@@ -32,7 +32,7 @@ from sparsecc.backends.triton.packing.groups import (
 )
 from sparsecc.backends.triton.packing.packed import PackedOperand
 from sparsecc.diagnostics import FormatError, OperandError
-from sparsecc.formats import Format, LevelArrays
+from sparsecc.formats import LevelArrays
 from sparsecc.formats.names import nm
 from sparsecc.storage.pack import with_widths
 from sparsecc.storage.tensor import SparseTensor
@@ -206,11 +206,9 @@ def unpack_2_4_tensor(operand: PackedOperand) -> SparseTensor:
     return canonical_tensor(unpack_2_4_parts(operand.to("host")), operand.shape)
 
 
-def canonical_tensor(
-    parts: TwoOfFour, shape: tuple[int, ...], fmt: Format | None = None
-) -> SparseTensor:
+def canonical_tensor(parts: TwoOfFour, shape: tuple[int, ...]) -> SparseTensor:
     """A 2:4 SparseTensor of its arrays by rows."""
-    fmt = nm(2, 4, len(shape)) if fmt is None else fmt
+    fmt = nm(2, 4, len(shape))
     stored = LevelArrays(None, parts.coordinates.reshape(-1).astype(np.int64))
     levels = with_widths(fmt, [*[LevelArrays()] * len(shape), stored])
     return SparseTensor(shape, fmt, levels, parts.values.reshape(-1))

@@ -22,7 +22,7 @@ from sparsecc.backends.triton.operands import (
 )
 from sparsecc.backends.triton.packing.arrays import NumpyArrays, WrongArray, WrongDtype
 from sparsecc.backends.triton.packing.groups import BadCoordinates
-from sparsecc.backends.triton.packing.two_four import WrongShape, canonical_tensor
+from sparsecc.backends.triton.packing.two_four import WrongShape
 from tests.unit.backends.triton import instructions as model
 from tests.unit.backends.triton.packing_samples import (
     KINDS,
@@ -137,6 +137,16 @@ def test_torch_tensors_pack_to_the_same_bits(dtype: str) -> None:
     assert torch.equal(pack_2_4(there.T.contiguous().T).arrays["packed"], packed.arrays["packed"])
 
 
+def test_parameters_pack_and_sparse_tensors_of_torch_do_not() -> None:
+    torch: Any = pytest.importorskip("torch")
+    w = two_of_four(np.random.default_rng(2), 16, 64, "f16")
+    packed = pack_2_4(torch.nn.Parameter(torch.from_numpy(w)))
+    assert not packed.arrays["packed"].requires_grad
+    assert np.array_equal(packed.arrays["packed"].numpy(), pack_2_4(w).arrays["packed"])
+    with pytest.raises(WrongArray, match=r"a tensor of layout torch\.sparse_coo, is not"):
+        pack_2_4(torch.from_numpy(w).to_sparse())
+
+
 def test_batches_are_packed_one_after_another() -> None:
     rng = np.random.default_rng(5)
     w = np.stack([two_of_four(rng, 18, 68, "f16") for _ in range(6)]).reshape(2, 3, 18, 68)
@@ -167,25 +177,18 @@ def canonical(w: Any) -> SparseTensor:
     return asarray(w).to("2:4")
 
 
-def test_canonical_tensors() -> None:
-    w = two_of_four(np.random.default_rng(7), 19, 44, "i8")
+@pytest.mark.parametrize("dtype", KINDS)
+def test_canonical_tensors(dtype: str) -> None:
+    w = two_of_four(np.random.default_rng(7), 19, 44, dtype)
     tensor = canonical(w)
     packed = pack_2_4(tensor)
     assert np.array_equal(packed.arrays["packed"], pack_2_4(w).arrays["packed"])
     back = unpack_2_4_tensor(packed).check()
-    assert back.format == tensor.format and np.array_equal(back.values, tensor.values)
+    assert back.format == tensor.format and same_bits(back.values, tensor.values)
     stored, expected = back.levels[-1].coordinates, tensor.levels[-1].coordinates
     assert stored is not None and expected is not None and np.array_equal(stored, expected)
-    assert np.array_equal(pack_2_4(asarray(w).to("CSR")).arrays["packed"], packed.arrays["packed"])
-
-
-@pytest.mark.parametrize("dtype", ["f16", "bf16"])
-def test_canonical_tensors_of_short_floats(dtype: str) -> None:
-    w = two_of_four(np.random.default_rng(8), 6, 20, dtype)
-    parts = unpack_2_4_parts(pack_2_4(w))
-    tensor = canonical_tensor(parts, w.shape)
-    assert np.array_equal(pack_2_4(tensor).arrays["packed"], pack_2_4(w).arrays["packed"])
-    assert same_bits(unpack_2_4_tensor(pack_2_4(tensor)).values, tensor.values)
+    rows = pack_2_4(asarray(w).to("CSR"))
+    assert np.array_equal(rows.arrays["packed"], packed.arrays["packed"])
 
 
 def test_full_groups_are_refused_with_their_places() -> None:
@@ -201,6 +204,17 @@ def test_full_groups_are_refused_with_their_places() -> None:
         pack_2_4(np.ones((16, 16), np.int8))
     with pytest.raises(NotTwoOfFour, match="matrix 1 row 3 columns 0-3"):
         pack_2_4(np.stack([np.zeros((4, 4)), np.diag([0, 0, 0, 1]) @ np.ones((4, 4))]).astype("i1"))
+
+
+def test_a_refusal_names_a_few_places_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NumpyArrays, "chunk", 1)  # a row tile at a time
+    w = np.zeros((48, 8), np.int8)
+    w[[0, 5, 16, 20, 40], 4:] = 1
+    with pytest.raises(NotTwoOfFour) as refused:
+        pack_2_4(w)
+    assert refused.value.facts["bad"] == 5
+    places = "; ".join(f"row {row} columns 4-7" for row in (0, 5, 16, 20))
+    assert refused.value.facts["places"] == places
 
 
 @pytest.mark.parametrize("pair", [(1, 1), (2, 1), (3, 4), (-1, 2)])

@@ -20,6 +20,7 @@ from sparsecc.backends.triton.operands import (
     unpack_2_4_parts,
     unpack_sum_2_4,
     unpack_sum_2_4_parts,
+    unpack_sum_2_4_tensor,
 )
 from sparsecc.backends.triton.packing.arrays import NumpyArrays, WrongDtype
 from sparsecc.backends.triton.packing.stream import BadResidual, StreamTooLong, WrongSteps
@@ -156,15 +157,25 @@ def test_the_two_largest_are_in_the_first_part() -> None:
     groups = [
         [1, 2, 3, 4], [-4, 3, -2, 1], [1, 1, 1, 1], [-1, 1, -1, 1], [nan, 1, inf, nan], [inf, -inf, nan, 2],
         [6e-8, 0, 1.2e-7, 1.8e-7], [0, 0, 0, 5], [2, 2, 3, 2], [65504, -65504, 1, inf],
+        [nan, nan, nan, 1],
     ]  # fmt: skip
     w = np.array(groups, np.float16).reshape(1, -1)
-    w.view(np.uint16)[0, 16] = 0x7C01  # NaNs are alike whatever their payload
+    w.view(np.uint16)[0, -4] = 0x7C01  # NaNs are alike whatever their payload
     part, rest = unpack_sum_2_4_parts(pack_sum_2_4(w))
     for number, group in enumerate(w.reshape(-1, 4).tolist()):
         want = largest_first(group)
         assert set(part.coordinates[0, 2 * number : 2 * number + 2].tolist()) == want
         stored = [int(c) % 4 for c in rest.coordinates if int(c) // 4 == number]
         assert stored == [k for k in range(4) if k not in want and group[k] != 0]
+
+
+def test_zeros_with_a_sign_take_spare_slots() -> None:
+    w = np.array([[1, 0, 0, -0.0, 1, -0.0, 2, 3]], np.float16)
+    want = w.copy()
+    want[0, 5] = 0  # no slot is left: a zero as any other
+    packed = pack_sum_2_4(w)
+    assert same_bits(unpack_sum_2_4(packed), want)
+    assert packed.facts["entries"] == 1
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -188,7 +199,6 @@ def test_stores_of_a_warp_rarely_meet_in_a_bank() -> None:
                 if len(words):
                     wavefronts.append(int(np.bincount(words % 32).max()))
     assert np.mean(wavefronts) < 2
-    # In storage order, without sorting, it would be 3 and more.
 
 
 def test_work_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +265,39 @@ def test_parts_that_meet_are_split_anew() -> None:
     moved = pack_sum_2_4(TwoOfFour(*_parts(empty)), Rows(np.array([0, 1]), np.array([1]), payload))
     assert bits(unpack_sum_2_4(moved)).tolist() == [[0, 0x7E57, 0, 0]]
     assert moved.facts["entries"] == 0
+    # So does a value that meets a stored zero.
+    signalling = np.array([[0x7C01, 0]], np.uint16).view(np.float16)
+    zero = Rows(np.array([0, 1]), np.array([0]), np.zeros(1, np.float16))
+    met = pack_sum_2_4(TwoOfFour(signalling, np.array([[0, 1]], np.uint8)), zero)
+    assert bits(unpack_sum_2_4(met)).tolist() == [[0x7C01, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_tensors_of_the_library(dtype: str) -> None:
+    w = unstructured(np.random.default_rng(6), (18, 68), dtype)
+    packed, stored = pack_sum_2_4(w), asarray(w).to("2:4+CSR")
+    part, rest = stored.parts
+    for other in (
+        pack_sum_2_4(stored),
+        pack_sum_2_4(part, rest),
+        pack_sum_2_4(asarray(w).to("COO")),
+    ):
+        assert other.facts == packed.facts
+        for role, array in packed.arrays.items():
+            assert np.array_equal(other.arrays[role], array)
+    back = unpack_sum_2_4_tensor(packed).check()
+    assert back.format == stored.format
+    for mine, theirs in zip(back.parts, stored.parts, strict=True):
+        assert same_bits(mine.values, theirs.values)
+        for one, other in zip(mine.levels, theirs.levels, strict=True):
+            pairs = zip(dict(one).items(), dict(other).items(), strict=True)
+            assert all(a[0] == b[0] and np.array_equal(a[1], b[1]) for a, b in pairs)
+
+
+def test_a_part_alone_is_a_weight_too() -> None:
+    w = two_of_four(np.random.default_rng(7), 6, 20, "f16")
+    packed = pack_sum_2_4(asarray(w).to("2:4"))
+    assert np.array_equal(packed.arrays["packed"], pack_sum_2_4(w).arrays["packed"])
 
 
 def _parts(w: Any) -> tuple[Any, Any]:
