@@ -56,6 +56,14 @@ MEASURED: dict[int, dict[tuple[int, int], Config]] = {
         (4096, 4096): (1, 1, 4, 4, 2),
     },
 }
+PLAIN: dict[tuple[int, int], Config] = {
+    # The same for 8 tokens and a weight without a residual.
+    (14336, 4096): (4, 4, 1, 8, 2),
+    (28672, 8192): (7, 8, 1, 8, 1),
+    (8192, 8192): (4, 4, 2, 4, 4),
+    (4096, 14336): (2, 2, 4, 8, 1),
+    (4096, 4096): (1, 1, 2, 8, 2),
+}
 DEPTHS = ((8, 2), (4, 4), (4, 2), (8, 1))
 """(steps, ahead) that are worth a try."""
 TILES = (1, 2, 4, 7, 8)
@@ -86,7 +94,7 @@ def ring_schedules(target: Target, problem: Problem) -> list[Schedule]:
 
 def _configs(target: Target, problem: Problem, tokens: int) -> Iterator[Config]:
     """The fastest of the most similar shape, with other depths, with other tiles, then those of other shapes."""
-    table = MEASURED[tokens]
+    table = PLAIN if tokens == 8 and not problem.residual else MEASURED[tokens]
     best = table[nearest(problem, target, table)]
     if problem.steps is not None:
         best = (*best[:3], problem.steps, best[4])

@@ -80,15 +80,22 @@ RING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("tokens", "rows", "reduction"), RING)
-@pytest.mark.parametrize("weight", ["2:4", "2:4+CSR"])
+PLAIN = {
+    (8, 14336, 4096): (4, 4, 1, 8, 2), (8, 28672, 8192): (7, 8, 1, 8, 1),
+    (8, 8192, 8192): (4, 4, 2, 4, 4), (8, 4096, 14336): (2, 2, 4, 8, 1),
+    (8, 4096, 4096): (1, 1, 2, 8, 2), (16, 14336, 4096): (4, 4, 1, 8, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("weight", "measured"), [("2:4", PLAIN), ("2:4+CSR", RING)])
 def test_ring_defaults_are_those_measured(
-    tokens: int, rows: int, reduction: int, weight: str
+    weight: str, measured: dict[tuple[int, int, int], tuple[int, ...]]
 ) -> None:
-    first = space(known_target("sm_90"), Problem(weight, "f16", tokens, rows, reduction))[0]
-    assert first.family == "ring"
-    found = tuple(first.parameters[n] for n in ("tiles", "warps", "split", "steps", "ahead"))
-    assert found == RING[tokens, rows, reduction]
+    for (tokens, rows, reduction), config in measured.items():
+        first = space(known_target("sm_90"), Problem(weight, "f16", tokens, rows, reduction))[0]
+        assert first.family == "ring" and first.parameters["splitk"] == 1
+        found = tuple(first.parameters[n] for n in ("tiles", "warps", "split", "steps", "ahead"))
+        assert found == config
 
 
 @pytest.mark.parametrize(
