@@ -22,7 +22,7 @@ test: $(INSTALLED) ## the tests (ARGS='-k name' for some of them)
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 test-all: $(INSTALLED) ## the tests, the whole sweep of expressions and formats included
-	$(BIN)/python -m pytest -n $(WORKERS) -m "full or not full" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not gpu" $(ARGS)
 
 lint: $(INSTALLED) ## ruff and pyright (strict)
 	$(BIN)/ruff check

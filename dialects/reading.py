@@ -7,12 +7,16 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    FloatAttr,
+    IntegerAttr,
     IntegerType,
     MemRefType,
+    Signedness,
     StringAttr,
     TensorType,
     VectorType,
 )
+from xdsl.dialects.complex import ComplexNumberAttr
 from xdsl.ir import Attribute
 
 
@@ -45,6 +49,23 @@ def elements(attribute: Attribute | None) -> tuple[Attribute, ...]:
     return ()
 
 
+def is_unsigned(type_: Attribute) -> bool:
+    """Whether a type is an unsigned integer's (``ui8``)."""
+    if not isinstance(type_, IntegerType):
+        return False
+    return cast("IntegerType", type_).signedness.data == Signedness.UNSIGNED
+
+
 def strings(attribute: Attribute | None) -> list[str]:
     """The strings in an array attribute."""
     return [e.data for e in elements(attribute) if isinstance(e, StringAttr)]
+
+
+def complex_parts(value: Attribute) -> tuple[float, float]:
+    """The real and imaginary part of a complex constant's attribute."""
+    if isinstance(value, ComplexNumberAttr):
+        return value.real.data, value.imag.data
+    real, imaginary = (
+        part.value.data for part in elements(value) if isinstance(part, FloatAttr | IntegerAttr)
+    )
+    return float(real), float(imaginary)

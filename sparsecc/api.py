@@ -34,6 +34,11 @@ class BadOut(UsageError):
     text = "out= takes a format or an array, not {kind}"
 
 
+class NotForCpu(UsageError):
+    text = "schedule=, interpret= and autotune= are for GPU targets"
+    help_text = "name a target: target='sm_90', or target='gpu' for the GPU that is present"
+
+
 @dataclass(frozen=True)
 class Spec:
     """An operand to compile for: extents (None: any), element type (``f64`` … or a NumPy dtype), format
@@ -83,9 +88,12 @@ def _known_name(tensor: SparseTensor) -> str:
     return name_of(tensor.dtype) or str(tensor.dtype)
 
 
-def _operand(given: Any) -> tuple[driver.OperandSpec, SparseTensor | None]:
+def _operand(given: Any, gpu: bool) -> tuple[driver.OperandSpec, Any]:
+    """What an operand is compiled for, and the operand for a call (None: a Spec)."""
     if isinstance(given, Spec):
         return given.operand(), None
+    if gpu and (spec := _gpu_operand(given)) is not None:
+        return spec, given
     tensor = given if isinstance(given, SparseTensor) else asarray(given)
     spec = driver.OperandSpec(
         (None,) * tensor.rank, _known_name(tensor), str(actual_format(tensor))
@@ -93,41 +101,96 @@ def _operand(given: Any) -> tuple[driver.OperandSpec, SparseTensor | None]:
     return spec, tensor
 
 
+def _gpu_operand(given: Any) -> driver.OperandSpec | None:
+    """The same of a torch tensor or a packed operand, which stay where they are."""
+    from sparsecc.runtime import machines, tile_operands
+
+    if machines.is_torch(given):
+        dtype = machines.OURS.get(str(given.dtype))
+        if dtype is None:
+            raise UnknownDtype(dtype=str(given.dtype))
+        rank = given.dim()
+        return driver.OperandSpec((None,) * rank, dtype, tile_operands.torch_format(given))
+    if hasattr(given, "layout") and hasattr(given, "facts"):
+        return Spec((None,) * len(given.shape), given.dtype, given.layout).operand()
+    return None
+
+
 def _out_name(out: Any) -> str | None:
     if out is None or isinstance(out, str):
         return out
     if isinstance(out, Format):
         return str(out)
-    if isinstance(out, np.ndarray):
+    if isinstance(out, np.ndarray) or hasattr(out, "data_ptr"):
         return "dense"
     raise BadOut(kind=type(out).__name__)
 
 
 def compile(
     expr: str, *, out: str | Format | None = None, out_dtype: Any = None, target: str = "cpu",
-    operands: Mapping[str, Any] | None = None, **named: Any,
+    operands: Mapping[str, Any] | None = None, tokens: int | None = None,
+    schedule: str | Mapping[str, str] | None = None, interpret: bool = False, autotune: bool = False, **named: Any,
 ) -> Kernel:  # fmt: skip
     """Compile an expression for operands given as tensors, arrays or Specs.
 
     ``operands`` holds those whose names are this function's keywords. ``out`` is the result's format
     (None: inferred). ``out_dtype`` (a name or a NumPy type) is what operands are converted to before anything
-    is computed, and the type of the result: i8 by i8 to i32.
-    Raises ExpressionError, FormatError, OperandError, UnsupportedError."""
-    return _compile("expression", expr, {**(operands or {}), **named}, out, target, out_dtype)[0]
+    is computed, and the type of the result: i8 by i8 to i32. ``target``: see
+    ``sparsecc targets``; ``gpu`` is the GPU that is present.
+
+    For GPUs: ``tokens``, how many tokens a contraction is made for (None: for what it meets, range by range);
+    ``schedule``, of the kernel or of kernels by name, as ``explain()`` prints it; ``interpret``, run in Triton's
+    interpreter on this processor; ``autotune``, measure the schedules when operands come.
+
+    Raises ExpressionError, FormatError, OperandError, UnsupportedError, TargetError."""
+    given = {**(operands or {}), **named}
+    kernel, _ = _compile(
+        "expression", expr, given, out, _interpreted(target, interpret), out_dtype, tokens=tokens
+    )
+    return _with_options(kernel, schedule, interpret, autotune)
+
+
+def _interpreted(target: str, interpret: bool) -> str:
+    """``gpu`` needs none where kernels are interpreted."""
+    return "sm_80" if interpret and target == "gpu" else target
+
+
+def _with_options(
+    kernel: Kernel, schedule: str | Mapping[str, str] | None, interpret: bool, autotune: bool
+) -> Kernel:
+    from sparsecc.runtime.tile_kernel import TileKernel
+
+    if not isinstance(kernel, TileKernel):
+        if schedule or interpret or autotune:
+            raise NotForCpu()
+        return kernel
+    if isinstance(schedule, str):
+        schedule = {kernel.only_kernel(): schedule}
+    if schedule:
+        kernel = kernel.scheduled(schedule)
+    if interpret or autotune:
+        kernel = kernel.with_options(interpret=interpret, tune=autotune)
+    return kernel
 
 
 def _compile(
-    kind: str, text: str, given: Mapping[str, Any], out: Any, target: str, out_dtype: Any = None
-) -> tuple[Kernel, dict[str, SparseTensor]]:
+    kind: str,
+    text: str,
+    given: Mapping[str, Any],
+    out: Any,
+    target: str,
+    out_dtype: Any = None,
+    **options: Any,
+) -> tuple[Kernel, dict[str, Any]]:
     specs: list[tuple[str, driver.OperandSpec]] = []
-    tensors: dict[str, SparseTensor] = {}
+    tensors: dict[str, Any] = {}
     for name, value in given.items():
-        spec, tensor = _operand(value)
+        spec, tensor = _operand(value, target != "cpu")
         specs.append((name, spec))
         if tensor is not None:
             tensors[name] = tensor
     dtype = None if out_dtype is None else _element_name(out_dtype)
-    request = driver.Request(kind, text, tuple(specs), _out_name(out), dtype, target)
+    request = driver.Request(kind, text, tuple(specs), _out_name(out), dtype, target, **options)
     return driver.compile_request(request), tensors
 
 
@@ -146,10 +209,11 @@ def evaluate(
     given = {**(operands or {}), **named}
     kernel, tensors = _compile("expression", expr, given, out, target, out_dtype)
     try:
-        return kernel.call(tensors, out if isinstance(out, np.ndarray) else None)
+        return kernel.call(tensors, _memory(out))
     except ExtentsDiffer:
         # Said again with the places in the expression.
-        driver.check_extents(expr, [(n, t.shape, _known_name(t)) for n, t in tensors.items()])
+        known = kernel.plan.operands
+        driver.check_extents(expr, [(o.name, tuple(tensors[o.name].shape), o.dtype) for o in known])
         raise
 
 
@@ -159,16 +223,26 @@ def einsum(
     """``numpy.einsum`` for sparse and dense operands: explicit, implicit and ellipsis forms."""
     given = {f"op{n}": operand for n, operand in enumerate(operands)}
     kernel, tensors = _compile("einsum", subscripts, given, out, target, out_dtype)
-    return kernel.call(tensors, out if isinstance(out, np.ndarray) else None)
+    return kernel.call(tensors, _memory(out))
 
 
-def compile_mlir(program: str | Path, *, entry: str = "main", target: str = "cpu") -> Kernel:
-    """Compile function ``@entry`` of ``.mlir`` text, or of a file (a Path, or a string that ends in .mlir)."""
+def _memory(out: Any) -> Any:
+    """``out=`` where it is memory for the result, and not a format."""
+    return None if isinstance(out, str | Format) else out
+
+
+def compile_mlir(
+    program: str | Path, *, entry: str = "main", target: str = "cpu", tokens: int | None = None,
+    schedule: str | Mapping[str, str] | None = None, interpret: bool = False, autotune: bool = False,
+) -> Kernel:  # fmt: skip
+    """Compile function ``@entry`` of ``.mlir`` text, or of a file (a Path, or a string that ends in .mlir).
+
+    The other options are those of ``compile``."""
     name = "<program>"
     if isinstance(program, Path) or (program.endswith(".mlir") and "\n" not in program):
         from sparsecc.frontends.mlir_text import read_text
 
         name, program = str(program), read_text(program)
-    return driver.compile_request(
-        driver.Request("mlir", program, target=target, entry=entry, name=name)
-    )
+    target = _interpreted(target, interpret)
+    request = driver.Request("mlir", program, target=target, entry=entry, name=name, tokens=tokens)
+    return _with_options(driver.compile_request(request), schedule, interpret, autotune)

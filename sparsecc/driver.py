@@ -3,55 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from sparsecc import plugins
 from sparsecc.diagnostics import UsageError, did_you_mean
+from sparsecc.request import OperandSpec, Request
 from sparsecc.runtime import kernel_cache
 from sparsecc.runtime.compiled_kernel import Kernel
+from sparsecc.runtime.flow import Entry, Flow, timed
 from sparsecc.targets import code_target
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-STAGES = ("tensor", "selected", "iteration", "loops", "llvm", "c", "optimized", "asm")
-
-
-@dataclass(frozen=True)
-class OperandSpec:
-    """What a program is compiled for: extents (None: any), element type, format (None: to be chosen)."""
-
-    shape: tuple[int | None, ...]
-    dtype: str
-    format: str | None
-
-
-@dataclass(frozen=True)
-class Request:
-    """All that a compilation depends on, as plain data: it is the key of the cache.
-
-    ``out_dtype``: what operands are converted to before they are multiplied.
-    ``kind``: ``expression``, ``einsum`` or ``mlir``."""
-
-    kind: str
-    text: str
-    operands: tuple[tuple[str, OperandSpec], ...] = ()
-    out: str | None = None
-    out_dtype: str | None = None
-    target: str = "cpu"
-    entry: str = "main"
-    name: str = "<expression>"
+__all__ = ["OperandSpec", "Request", "compile_request", "forget", "front", "stage_text", "to_stage"]
 
 
 class UnknownStage(UsageError):
-    text = "there is no stage {stage!r}"
+    text = "there is no stage {stage!r} for target {target}"
+
+
+def flow_of(target: str) -> Flow:
+    """The backend of a target. Raises UnknownTarget, NoCodeForTarget."""
+    return plugins.load(plugins.backend(code_target(target).backend))
 
 
 def compile_request(request: Request) -> Kernel:
     """The kernel of a request: from this process, from the disk, or compiled."""
-    return _compile(request)
+    return _compile(replace(request, target=named_target(request.target)))
+
+
+def named_target(name: str) -> str:
+    """The name of a target; ``gpu`` is the one of the GPU that is present. Raises GpuAbsent."""
+    if name == "gpu":
+        from sparsecc.runtime.machines import present_target
+
+        return present_target()
+    return code_target(name).name
 
 
 def forget() -> None:
@@ -61,29 +52,25 @@ def forget() -> None:
 
 @lru_cache(maxsize=256)
 def _compile(request: Request) -> Kernel:
-    code_target(request.target)
-    from sparsecc.backends.cpu import load
-
+    flow = flow_of(request.target)
     times: dict[str, float] = {}
     start = perf_counter()
-    key = kernel_cache.key(asdict(request), load.cpu_key())
+    key = kernel_cache.key(asdict(request), flow.machine())
     stored = kernel_cache.read(key)
     if stored is not None:
-        plan, code = stored
-        loaded = load.load_object(code, plan.kernels())
         times["cache"] = (perf_counter() - start) * 1e3
+        entry = Entry(*stored, times)
     else:
-        from sparsecc.backends.cpu.emit import emit_llvm
-        from sparsecc.backends.cpu.operands import host_plan
+        module = timed(times, "frontend", front, request)
+        module = to_stage(module, None, request, times)
+        entry = Entry(*flow.build(module, request, times), times)
+        kernel_cache.write(key, entry.plan, entry.code)
+    return flow.kernel(entry, request, partial(stage_text, request), partial(_remake, request))
 
-        module = _timed(times, "frontend", front, request)
-        module = to_stage(module, "loops", times)
-        text = _timed(times, "emit", emit_llvm, module)
-        plan = host_plan(module, request.entry)
-        code, _ = _timed(times, "llvm", load.compile_object, text)
-        loaded = _timed(times, "load", load.load_object, code, plan.kernels())
-        kernel_cache.write(key, plan, code)
-    return Kernel(plan, loaded.functions, partial(stage_text, request), times, loaded)
+
+def _remake(request: Request, **options: Any) -> Kernel:
+    """The kernel of the same program for other options."""
+    return compile_request(replace(request, **options))
 
 
 def front(request: Request) -> ModuleOp:
@@ -128,13 +115,14 @@ def check_extents(text: str, operands: Sequence[tuple[str, tuple[int, ...], str]
     resolve(parse(text), {name: OperandType(shape, dtype) for name, shape, dtype in operands}, None)
 
 
-def to_stage(module: ModuleOp, stage: str, times: dict[str, float] | None = None) -> ModuleOp:
-    """Run the target's passes up to and including a stage."""
-    from sparsecc.backends.cpu.pipeline import STAGES as passes
+def to_stage(
+    module: ModuleOp, stage: str | None, request: Request, times: dict[str, float] | None = None
+) -> ModuleOp:
+    """Run the target's passes up to and including a stage (None: all)."""
     from sparsecc.pipeline import run_passes
 
-    for name, names in passes.items():
-        module = run_passes(module, [(n, {}) for n in names], times=times)
+    for name, passes in flow_of(request.target).passes(request).items():
+        module = run_passes(module, passes, times=times)
         if name == stage:
             break
     return module
@@ -142,32 +130,14 @@ def to_stage(module: ModuleOp, stage: str, times: dict[str, float] | None = None
 
 def stage_text(request: Request, stage: str) -> str:
     """A request's program at a stage, as text. Raises UnknownStage."""
-    if stage not in STAGES:
-        raise UnknownStage(stage=stage, help=did_you_mean(stage, STAGES))
+    flow = flow_of(request.target)
+    if stage not in flow.stages:
+        known = did_you_mean(stage, flow.stages)
+        raise UnknownStage(stage=stage, target=request.target, help=known)
     module = front(request)
+    if stage not in flow.passes(request):
+        return flow.text(to_stage(module, None, request), request, stage)
+    from sparsecc.dialects.text.printer import print_module
+
     comment = f"// {request.text.strip()}\n" if request.kind != "mlir" else ""
-    if stage in ("tensor", "selected", "iteration", "loops"):
-        from sparsecc.dialects.text.printer import print_module
-
-        return comment + print_module(to_stage(module, stage))
-    from sparsecc.backends.cpu import load
-    from sparsecc.backends.cpu.emit import emit_llvm
-    from sparsecc.backends.cpu.emit_c import emit_c
-
-    module = to_stage(module, "loops")
-    if stage == "c":
-        return emit_c(module)
-    text = emit_llvm(module)
-    if stage == "llvm":
-        return text
-    optimized = load.compile_object(text)[1]
-    if stage == "optimized":
-        return comment.replace("//", ";") + optimized
-    return comment.replace("//", "#") + load.assembly(optimized)
-
-
-def _timed(times: dict[str, float], name: str, function: Any, *args: Any) -> Any:
-    start = perf_counter()
-    result = function(*args)
-    times[name] = (perf_counter() - start) * 1e3
-    return result
+    return comment + print_module(to_stage(module, stage, request))

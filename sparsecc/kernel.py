@@ -143,7 +143,37 @@ class Launch:
     """Why the result has its format."""
 
 
-Step = Convert | Reinterpret | Launch
+@dataclass(frozen=True)
+class TileLaunch:
+    """The same by a GPU kernel: ``launch`` says what goes in and comes out, ``source`` is the code."""
+
+    launch: Launch
+    source: TileSource
+    packs: tuple[tuple[int, str], ...]
+    """Inputs that the kernel reads packed, and the layout of each: ``2:4``."""
+    sizes: tuple[int, int, int] | None
+    """Of a contraction: the groups of dimensions that count its tokens, rows and reduction, for which it is made."""
+    form: str
+    """``blocks`` or ``fragments``."""
+    schedule: str
+    """What ``source`` was made with, as its attribute prints."""
+    space: tuple[str, ...]
+    """All legal schedules, that one included."""
+
+    @property
+    def dest(self) -> int:
+        return self.launch.dest
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.launch.shape
+
+    @property
+    def format(self) -> str:
+        return self.launch.format
+
+
+Step = Convert | Reinterpret | Launch | TileLaunch
 
 
 @dataclass(frozen=True)
@@ -165,19 +195,45 @@ class Plan:
                     found.append(f"{step.kernel}_count")
         return found
 
+    @property
+    def tiles(self) -> tuple[TileLaunch, ...]:
+        """The launches of GPU kernels, in order."""
+        return tuple(step for step in self.steps if isinstance(step, TileLaunch))
+
     def to_json(self) -> dict[str, Any]:
         steps = [{"kind": type(s).__name__, **asdict(s)} for s in self.steps]
         return {**asdict(self), "steps": steps}
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Plan:
-        kinds = {"Convert": Convert, "Reinterpret": Reinterpret, "Launch": Launch}
         steps = tuple(
-            kinds[s["kind"]](**{k: _tuples(v) for k, v in s.items() if k != "kind"})
-            for s in data["steps"]
+            _step(s["kind"], {k: v for k, v in s.items() if k != "kind"}) for s in data["steps"]
         )
-        operands = tuple(Operand(**{k: _tuples(v) for k, v in o.items()}) for o in data["operands"])
+        operands = tuple(_filled(Operand, o) for o in data["operands"])
         return Plan(operands, steps, _tuples(data["results"]), _tuples(data["names"]))
+
+
+_KINDS = {
+    "Convert": Convert,
+    "Reinterpret": Reinterpret,
+    "Launch": Launch,
+    "TileLaunch": TileLaunch,
+}
+
+
+def _step(kind: str, fields: dict[str, Any]) -> Any:
+    if kind == "TileLaunch":
+        launch, source = fields["launch"], fields["source"]
+        fields = {
+            **fields,
+            "launch": _filled(Launch, launch),
+            "source": _filled(TileSource, source),
+        }
+    return _filled(_KINDS[kind], fields)
+
+
+def _filled(kind: Any, fields: Mapping[str, Any]) -> Any:
+    return kind(**{key: _tuples(value) for key, value in fields.items()})
 
 
 def _tuples(value: Any) -> Any:

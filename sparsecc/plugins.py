@@ -47,6 +47,17 @@ def strategies() -> dict[str, str]:
     return with_entry_points("sparsecc.strategies", STRATEGIES)
 
 
+BACKENDS = {
+    "cpu": "sparsecc.runtime.cpu_flow:FLOW",
+    "triton": "sparsecc.runtime.gpu_flow:FLOW",
+}
+
+
+def backend(name: str) -> str:
+    """``module:Flow`` of a backend; entry points are read for those of other packages alone, it takes a while."""
+    return BACKENDS.get(name) or with_entry_points("sparsecc.backends", BACKENDS)[name]
+
+
 def load(reference: str) -> Any:
     """The object of ``module:name``."""
     module, _, name = reference.partition(":")

@@ -84,6 +84,26 @@ class UnknownTarget(TargetError):
     text = "there is no target {name!r}"
 
 
+class TargetRefused(TargetError):
+    """A machine that exists, and that gets no code here for a reason."""
+
+    text = "{name} gets no code: {reason}"
+
+
+class DeviceTooOld(TargetError):
+    """Code for a newer GPU than the one that is there."""
+
+    text = "code for {target} does not run on {device} (compute capability {major}.{minor}), which is older"
+    help_text = "compile for target='gpu', which means the GPU that is present"
+
+
+class OtherDevice(TargetError):
+    """Code that only its own generation runs."""
+
+    text = "code for {target} does not run on {device} (compute capability {major}.{minor})"
+    help_text = "compile for target='gpu', which means the GPU that is present"
+
+
 class NoCodeForTarget(TargetError):
     """A known target that this version has no backend for."""
 
@@ -191,10 +211,28 @@ TARGETS: dict[str, Target] = {
 }
 
 
+ALIASES = {"sm_86": "sm_80", "sm_87": "sm_80", "sm_89": "sm_80"}
+"""Machines that run the code of another target as it is."""
+
+_CONSUMER = "its tensor cores take neither wgmma nor tcgen05 instructions, and nothing has been tested on it"
+REFUSED = {
+    "sm_70": "it has no 2:4 matrix instructions and is older than what Triton supports well",
+    "sm_75": "it has no 2:4 matrix instructions and no asynchronous copies",
+    "sm_103": "the code of sm_100 is for that chip alone, and nothing has been tested on this one",
+    "sm_120": _CONSUMER,
+    "sm_121": _CONSUMER,
+}
+
+
 def known_target(name: str) -> Target:
-    """The target of a name. Raises UnknownTarget."""
+    """The target of a name. Raises UnknownTarget, TargetRefused."""
+    if name in REFUSED:
+        raise TargetRefused(
+            name=name, reason=REFUSED[name], help="compile for sm_80: the driver translates its PTX"
+        )
+    name = ALIASES.get(name, name)
     if name not in TARGETS:
-        raise UnknownTarget(name=name, help=did_you_mean(name, list(TARGETS)))
+        raise UnknownTarget(name=name, help=did_you_mean(name, [*TARGETS, *ALIASES, "gpu"]))
     return TARGETS[name]
 
 
@@ -204,3 +242,34 @@ def code_target(name: str) -> Target:
     if not target.generates:
         raise NoCodeForTarget(name=name, title=target.title)
     return target
+
+
+def device_target(capability: tuple[int, int]) -> str:
+    """The target whose code a GPU of a compute capability runs best. Raises TargetRefused."""
+    major, minor = capability
+    name = f"sm_{major}{minor}"
+    if major == 8:
+        return "sm_80"
+    if name in TARGETS:
+        return name
+    reason = REFUSED.get(name, "nothing is known of it")
+    raise TargetRefused(
+        name=name, reason=reason, help="compile for sm_80: the driver translates its PTX"
+    )
+
+
+def runs_as(target: str, device: str, capability: tuple[int, int]) -> str:
+    """How a GPU runs a target's code: ``cubin``, or ``ptx`` where its driver must translate first.
+
+    Raises DeviceTooOld, OtherDevice."""
+    name = known_target(target).name
+    number = name.removeprefix("sm_")
+    wanted = (int(number[:-1]), int(number[-1]))
+    major, minor = capability
+    if capability < wanted:
+        raise DeviceTooOld(target=name, device=device, major=major, minor=minor)
+    if capability == wanted or (wanted[0] == 8 and capability[0] == 8):
+        return "cubin"
+    if wanted[0] == 8:
+        return "ptx"  # newer targets use instructions of their own chip alone
+    raise OtherDevice(target=name, device=device, major=major, minor=minor)

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WINGS = ("dialects", "passes", "backends")  # folders at the top that are packages of sparsecc
 
-GROUND = {"diagnostics", "elements", "formats", "targets", "kernel"}
+GROUND = {"diagnostics", "elements", "formats", "targets", "kernel", "request"}
 VOCABULARY = GROUND | {"storage", "dialects"}
 MACHINE_ROOM = VOCABULARY | {"frontends", "passes", "backends", "runtime"}
 
@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formats": {"diagnostics"},
     "targets": {"diagnostics"},
     "kernel": set(),
+    "request": set(),
     "storage": GROUND,
     "dialects": GROUND,
     "frontends": VOCABULARY,

@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import complex
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from sparsecc.backends.cpu.llvm_types import float_constant, llvm_type
 from sparsecc.diagnostics import UnsupportedError
-from sparsecc.dialects.reading import elements
+from sparsecc.dialects.reading import complex_parts
 
 
 class NoCpuOperation(UnsupportedError):
     text = "the operation {name} has no CPU code yet"
-
-
-def complex_parts(value: Attribute) -> tuple[float, float]:
-    """The real and imaginary part of a complex constant's attribute."""
-    if isinstance(value, complex.ComplexNumberAttr):
-        return value.real.data, value.imag.data
-    real, imaginary = (
-        part.value.data for part in elements(value) if isinstance(part, FloatAttr | IntegerAttr)
-    )
-    return float(real), float(imaginary)
 
 
 class TextEmitter:

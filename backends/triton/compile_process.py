@@ -231,3 +231,4 @@ def end_all() -> None:
     """End the processes."""
     for process in [_first, *_others]:
         process.end()
+        process.words.close()

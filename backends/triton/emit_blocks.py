@@ -19,17 +19,16 @@ from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import (
     FloatAttr,
     IntegerAttr,
-    IntegerType,
     MemRefType,
-    Signedness,
     StringAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from sparsecc.backends.triton import tl_text
-from sparsecc.backends.triton.tl_text import ATOM, NoTritonSpelling, Text, call
+from sparsecc.backends.triton.block_text import hint, iota, to_tensor, users
+from sparsecc.backends.triton.tl_text import NoTritonSpelling, Text, call
 from sparsecc.diagnostics import InternalError
-from sparsecc.dialects.reading import block_shape, element_type, strings
+from sparsecc.dialects.reading import block_shape, element_type, integer_width, is_unsigned, strings
 from sparsecc.dialects.tile import ScheduleAttr, blocks
 from sparsecc.kernel import TileSource
 
@@ -41,18 +40,6 @@ TAKEN = {"tl", "triton", "grid", "libdevice", "range", "float"}
 def emit(fn: func.FuncOp, target: str) -> TileSource:
     """The text of a blocks kernel, and how to launch it."""
     return _Writer(fn, target).source()
-
-
-def users(value: SSAValue) -> list[Operation]:
-    """What reads a value, through operations that only repeat it."""
-    found: list[Operation] = []
-    for use in value.uses:
-        op = use.operation
-        if isinstance(op, blocks.SplatOp | blocks.BroadcastOp):
-            found += users(op.result)
-        else:
-            found.append(op)
-    return found
 
 
 class _Writer:
@@ -230,7 +217,9 @@ class _Writer:
                     "tl.expand_dims", whole, shape=block_shape(op.result.type), extra=str(axis)
                 )
             case blocks.CompareOp():
-                return tl_text.comparison(op.predicate.data, *args, element_type(op.a.type))
+                return tl_text.comparison(
+                    op.predicate.data, args[0], args[1], element_type(op.a.type)
+                )
             case blocks.SelectOp():
                 if args[1].literal and args[2].literal:
                     args[1] = self.full(op.a)
@@ -284,17 +273,10 @@ class _Writer:
         offset, mask, at = self.place(op.offsets, op.mask, whole=False)
         array = self.texts[op.array].text
         element = element_type(op.array.type)
-        other = (
-            ""
-            if op.mask is None
-            else ", other=0.0"
-            if not isinstance(element, IntegerType)
-            else ", other=0"
-        )
+        zero = "0" if integer_width(element) else "0.0"
+        other = "" if op.mask is None else f", other={zero}"
         plus = "" if offset == "0" else f" + {offset}"
-        unsigned = (
-            isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
-        )
+        unsigned = is_unsigned(element)
         text = Text(f"tl.load({array}{plus}{mask}{other})", shape=at.shape, unsigned=unsigned)
         if self.inline:
             self.texts[op.result] = text
@@ -305,7 +287,7 @@ class _Writer:
         offset, mask, _ = self.place(op.offsets, op.mask, whole=True)
         array, value = self.texts[op.array].text, self.text(op.value)
         element = element_type(op.array.type)
-        if isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED:
+        if is_unsigned(element):
             value = tl_text.as_unsigned(value, element_type(op.value.type))
         name = "tl.atomic_add" if isinstance(op, blocks.AtomicAddOp) else "tl.store"
         extra = ', sem="relaxed"' if isinstance(op, blocks.AtomicAddOp) else ""
@@ -381,34 +363,3 @@ class _Writer:
             self.line("else:")
             self.inside(op.false_region.block, names)
         self.results(op, names)
-
-
-def to_tensor(text: Text, element: Attribute) -> Text:
-    """A counter as Triton's number."""
-    return tl_text.to(text, element) if text.counter else text
-
-
-def iota(axis: int, shape: Sequence[int]) -> Text:
-    """``tl.arange(0, 32)[None, :]``."""
-    lanes = f"tl.arange(0, {shape[axis]})"
-    if len(shape) == 1:
-        return Text(lanes, shape=tuple(shape))
-    places = ", ".join(":" if k == axis else "None" for k in range(len(shape)))
-    return Text(f"{lanes}[{places}]", ATOM, tuple(shape))
-
-
-def hint(op: Operation) -> str:
-    """A name for what an operation gives."""
-    match op:
-        case blocks.CompareOp():
-            return "inside"
-        case blocks.ReduceOp():
-            return "total"
-        case arith.AndIOp():
-            return "mask" if element_type(op.result.type) == IntegerType(1) else "bits"
-        case blocks.IotaOp():
-            return "lane"
-        case _ if element_type(op.results[0].type) in (IntegerType(32), IntegerType(64)):
-            return "n"
-        case _:
-            return "t"

@@ -28,7 +28,6 @@ from sparsecc.dialects.tile import fragments as tile
 from sparsecc.dialects.tile.fragment_types import FragmentType, letters_of, type_name
 from sparsecc.dialects.tile.weights import packed_weight
 from sparsecc.kernel import TileSource
-from sparsecc.targets import Target
 
 EMITTERS = {
     "ring": "sparsecc.backends.triton.ring",
@@ -48,9 +47,9 @@ COMPARISONS = {
 
 
 def emit_fragments(
-    fn: func.FuncOp, target: Target, facts: Mapping[str, int] | None = None
+    fn: func.FuncOp, target: str, facts: Mapping[str, int] | None = None
 ) -> TileSource:
-    """The text of a fragments kernel under its ``tile.schedule``.
+    """The text of a fragments kernel under its ``tile.schedule``, for a target by name.
 
     ``facts`` are numbers of the packing: ``steps`` of a chunk of ``2:4+CSR``, and ``entries``, the most vectors of
     entries in one."""
@@ -88,7 +87,7 @@ class FragmentsReader:
 
     # -- what it computes ----------------------------------------------------------------------
 
-    def contraction(self, target: Target, facts: Mapping[str, int]) -> Contraction:
+    def contraction(self, target: str, facts: Mapping[str, int]) -> Contraction:
         """The kernel as plain data."""
         weight = packed_weight(self.packed.tensor.type)
         assert weight is not None
@@ -98,7 +97,7 @@ class FragmentsReader:
         return Contraction(
             name=self.fn.sym_name.data,
             comments=tuple(self._comments()),
-            target=target.name,
+            target=target,
             weight=weight.kind,
             dtype=type_name(element_type(self.packed.tensor.type)),
             accumulator=type_name(total.element),

@@ -57,7 +57,7 @@ class _Word:
 def interpret(source: TileSource, arguments: Mapping[str, Any]) -> None:
     """Run a kernel over its whole grid; what it stores is in the arrays that it was given.
 
-    ``arguments``: contiguous NumPy arrays or torch CPU tensors for pointers, numbers for the rest. Raises
+    ``arguments``: contiguous NumPy arrays, torch CPU tensors or addresses for pointers, numbers for the rest. Raises
     NotInterpreted, BadArgument, InterpreterFailed."""
     if source.gluon or any(kind.startswith("tensordesc") for _, kind in source.arguments):
         raise NotInterpreted(kernel=source.entry)
@@ -88,6 +88,8 @@ def _argument(source: TileSource, name: str, kind: str, arguments: Mapping[str, 
         if not kind.startswith("i") and isinstance(value, float | int):
             return _Word(kind, float(value))
         raise BadArgument(name=name, kernel=source.entry, found=type(value).__name__, wanted=kind)
+    if isinstance(value, int):
+        return _Word(kind, value)
     if hasattr(value, "__array_interface__"):
         if not value.flags.c_contiguous:
             raise BadArgument(name=name, kernel=source.entry, found="not contiguous", wanted=kind)

@@ -9,6 +9,7 @@ from sparsecc.backends.triton.packing.stream import Rows as Rows
 from sparsecc.backends.triton.packing.stream import pack_sum_2_4 as pack_sum_2_4
 from sparsecc.backends.triton.packing.stream import unpack_sum_2_4 as unpack_sum_2_4
 from sparsecc.backends.triton.packing.stream import unpack_sum_2_4_parts as unpack_sum_2_4_parts
+from sparsecc.backends.triton.packing.stream import unpack_sum_2_4_tensor as unpack_sum_2_4_tensor
 from sparsecc.backends.triton.packing.two_four import NotTwoOfFour as NotTwoOfFour
 from sparsecc.backends.triton.packing.two_four import TwoOfFour as TwoOfFour
 from sparsecc.backends.triton.packing.two_four import pack_2_4 as pack_2_4

@@ -1,9 +1,11 @@
-"""The text of a kernel as a Python module. Nothing of Triton is imported here: the text does it."""
+"""The text of a kernel as a Python module, or the part of it that a launch needs, without Triton."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import linecache
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -11,12 +13,12 @@ from sparsecc.diagnostics import InternalError
 from sparsecc.kernel import TileSource
 
 
-def load_text(source: TileSource, text: str | None = None) -> ModuleType:
-    """Run a kernel's text as a module (``text``: another one under its name, as a launch's without Triton).
+def load_text(source: TileSource) -> ModuleType:
+    """Run a kernel's text as a module.
 
     Triton reads the source of its functions by file and line: the text is left with linecache under a name
     that no file has."""
-    text = source.text if text is None else text
+    text = source.text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     name = f"sparsecc_kernel_{source.entry}_{digest}"
     filename = f"{name}.py"
@@ -33,3 +35,43 @@ def member(module: ModuleType, name: str) -> Any:
     if found is None:
         raise InternalError(f"the text of a kernel does not define {name!r}")
     return found
+
+
+Grid = Callable[..., tuple[int, ...]]
+Work = Callable[..., Mapping[str, int]]
+
+
+def launch_functions(source: TileSource) -> tuple[Grid, Work | None]:
+    """``grid`` and ``work`` (if there is one) of a kernel's text, without what the text has of Triton.
+
+    Statements that need Triton are left out, and those that need what they define."""
+    tree = ast.parse(source.text)
+    of_triton: set[str] = set()
+    kept: list[ast.stmt] = []
+    for statement in tree.body:
+        names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        if _imports_triton(statement) or names & of_triton:
+            of_triton |= _defined(statement)
+        else:
+            kept.append(statement)
+    module = ModuleType(f"sparsecc_launch_{source.entry}")
+    code = compile(ast.Module(kept, []), f"{module.__name__}.py", "exec")
+    exec(code, module.__dict__)
+    return member(module, "grid"), getattr(module, "work", None)
+
+
+def _imports_triton(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Import):
+        return any(name.name.partition(".")[0] == "triton" for name in statement.names)
+    if isinstance(statement, ast.ImportFrom):
+        return (statement.module or "").partition(".")[0] == "triton"
+    return False
+
+
+def _defined(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {name.asname or name.name.partition(".")[0] for name in statement.names}
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return {statement.name}
+    stored = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+    return {node.id for node in stored if isinstance(node.ctx, ast.Store)}

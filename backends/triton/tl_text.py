@@ -16,11 +16,11 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     IntegerType,
-    Signedness,
 )
 from xdsl.ir import Attribute
 
 from sparsecc.diagnostics import UnsupportedError
+from sparsecc.dialects.reading import integer_width, is_unsigned
 
 Shape = tuple[int, ...]
 ATOM, UNARY, TIMES, PLUS, SHIFT, AND, XOR, OR, COMPARE = 9, 8, 7, 6, 5, 4, 3, 2, 1
@@ -76,9 +76,9 @@ def dtype(element: Attribute, unsigned: bool = False) -> str:
             return "tl.float32"
         case Float64Type():
             return "tl.float64"
-        case IntegerType():
-            sign = unsigned or element.signedness.data == Signedness.UNSIGNED
-            return f"tl.{'u' if sign and element.width.data > 1 else ''}int{element.width.data}"
+        case _ if width := integer_width(element):
+            sign = (unsigned or is_unsigned(element)) and width > 1
+            return f"tl.{'u' if sign else ''}int{width}"
         case _:
             raise NoTritonSpelling(name="elements", type=element)
 
@@ -92,9 +92,8 @@ def signature(element: Attribute) -> str:
             return "bf16"
         case Float32Type() | Float64Type():
             return f"fp{element.bitwidth}"
-        case IntegerType():
-            unsigned = element.signedness.data == Signedness.UNSIGNED
-            return f"{'u' if unsigned else 'i'}{element.width.data}"
+        case _ if width := integer_width(element):
+            return f"{'u' if is_unsigned(element) else 'i'}{width}"
         case _:
             raise NoTritonSpelling(name="arguments", type=element)
 
@@ -270,7 +269,7 @@ def cast(kind: str, value: Text, source: Attribute, target: Attribute) -> Text:
 def reduction(kind: str, value: Text, axis: int | None, element: Attribute, shape: Shape) -> Text:
     """A reduction along an axis, which stays, or of all elements."""
     where = "" if axis is None else f"axis={axis}, keep_dims=True"
-    narrow = isinstance(element, IntegerType) and element.width.data < 32
+    narrow = 0 < integer_width(element) < 32
     if kind == "or":
         if element == IntegerType(1):
             found = call("tl.max", to(value, IntegerType(32)), shape=shape, extra=where)

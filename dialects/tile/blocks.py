@@ -45,7 +45,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from sparsecc.dialects.reading import block_shape, block_type, element_type
+from sparsecc.dialects.reading import block_shape, block_type, element_type, integer_width
 from sparsecc.dialects.tile import elementwise
 from sparsecc.dialects.tile.elementwise import (
     FLOAT_PREDICATES,
@@ -364,7 +364,8 @@ class TransOp(IRDLOperation):
 
 def signless(element: Attribute) -> Attribute:
     """The type of a loaded element: the arithmetic says how an integer is read."""
-    return IntegerType(element.width.data) if isinstance(element, IntegerType) else element
+    width = integer_width(element)
+    return IntegerType(width) if width else element
 
 
 def verify_place(offsets: SSAValue, mask: SSAValue | None) -> None:

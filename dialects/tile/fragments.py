@@ -37,6 +37,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -83,6 +84,14 @@ WARPGROUP_FAMILIES = ("warpgroup",)
 def instruction_of(family: str) -> str:
     """The instruction that a family of schedules is made for."""
     return "wgmma.sp" if family in WARPGROUP_FAMILIES else "mma.sp"
+
+
+def set_schedule(kernel: FuncOp, schedule: ScheduleAttr) -> None:
+    """Give a kernel another schedule of its space, and its products the instruction that goes with it."""
+    kernel.attributes["tile.schedule"] = schedule
+    for op in kernel.walk():
+        if isinstance(op, SparseDotOp):
+            op.instruction = StringAttr(instruction_of(schedule.family.data))
 
 
 @irdl_op_definition

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from xdsl.ir import Attribute
 
 from sparsecc.dialects.sparse_tensor.types import format_of
-from sparsecc.formats import Format
+from sparsecc.formats import Format, SumFormat, parse_format
 from sparsecc.formats.levels.structured import Structured
+
+CSR = parse_format("CSR")
+"""What holds the entries that a group of four has no room for."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,13 @@ class PackedWeight:
 def packed_weight(type_: Attribute) -> PackedWeight | None:
     """How a tensor type reads as a weight of a sparse matrix instruction; None if it does not."""
     fmt = format_of(type_)
-    return None if fmt is None else _two_of_four(fmt, "2:4")
+    if not isinstance(fmt, SumFormat):
+        return None if fmt is None else _two_of_four(fmt, "2:4")
+    first, *others = fmt.parts
+    found = _two_of_four(first, "2:4+CSR")
+    if found is None or [part.with_widths(0, 0) for part in others] != [CSR]:
+        return None
+    return found if (found.rows, found.reduction) == (0, 1) else None
 
 
 def _two_of_four(fmt: Format, kind: str) -> PackedWeight | None:

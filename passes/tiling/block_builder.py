@@ -7,7 +7,7 @@ some lanes is said by *masks*: loads and stores happen where all masks hold that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.dialects import arith, scf
@@ -26,64 +26,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from sparsecc.dialects.reading import block_shape, block_type, element_type, integer_width
 from sparsecc.dialects.tile import blocks
 from sparsecc.passes.sparsification.loop_builder import ScfBuilder
-
-Shape = tuple[int, ...]
-
-
-def joint_shape(*shapes: Shape) -> Shape:
-    """The shape of what depends on all of several values."""
-    found: Shape = ()
-    for shape in shapes:
-        if not found:
-            found = shape
-        elif shape:
-            found = tuple(max(m, n) for m, n in zip(found, shape, strict=True))
-    return found
-
-
-def varies(shape: Shape) -> frozenset[int]:
-    """The axes along which a block of that shape has several elements."""
-    return frozenset(k for k, n in enumerate(shape) if n > 1)
-
-
-def is_zero(value: SSAValue) -> bool:
-    """Whether a value is the constant 0 (or a block of it)."""
-    op = value.owner
-    if isinstance(op, blocks.SplatOp):
-        return is_zero(op.value)
-    return (
-        isinstance(op, arith.ConstantOp)
-        and isinstance(op.value, FloatAttr | IntegerAttr)
-        and op.value.value.data == 0
-    )
-
-
-def is_zero_outside(value: SSAValue, mask: SSAValue) -> bool:
-    """Whether a value is 0 wherever a mask does not hold, since its loads are."""
-    op = value.owner
-    match op:
-        case blocks.LoadOp():
-            return op.mask is not None and implies(op.mask, mask)
-        case arith.MulfOp():
-            return is_zero_outside(op.lhs, mask) and is_zero_outside(op.rhs, mask)
-        case arith.MuliOp() | arith.AndIOp():
-            return is_zero_outside(op.lhs, mask) or is_zero_outside(op.rhs, mask)
-        case blocks.BroadcastOp() | blocks.CastOp():
-            return is_zero_outside(op.value, mask)
-        case arith.ExtFOp():
-            return is_zero_outside(op.input, mask)
-        case _:
-            return False
-
-
-def implies(strong: SSAValue, weak: SSAValue) -> bool:
-    """Whether one mask is part of another's conjunction."""
-    op = strong.owner
-    if strong is weak:
-        return True
-    if isinstance(op, arith.AndIOp):
-        return implies(op.lhs, weak) or implies(op.rhs, weak)
-    return isinstance(op, blocks.BroadcastOp) and implies(op.value, weak)
+from sparsecc.passes.tiling.block_values import Shape, implies, joint_shape, varies
 
 
 class BlockBuilder(ScfBuilder):
@@ -121,11 +64,15 @@ class BlockBuilder(ScfBuilder):
         shape = joint_shape(*map(self.shape, values))
         return [self.fit(v, shape) for v in values]
 
-    def integers(self, a: SSAValue, b: SSAValue) -> list[SSAValue]:
+    def pair(self, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
+        a, b = self.meet(a, b)
+        return a, b
+
+    def integers(self, a: SSAValue, b: SSAValue) -> tuple[SSAValue, SSAValue]:
         """Two index values in their joint shape and width."""
         if element_type(a.type) != element_type(b.type):
             a, b = self.wide(a), self.wide(b)
-        return self.meet(a, b)
+        return self.pair(a, b)
 
     def wide(self, value: SSAValue) -> SSAValue:
         """An index value in 64 bits."""
@@ -136,7 +83,7 @@ class BlockBuilder(ScfBuilder):
 
     # -- LoopBuilder ---------------------------------------------------------------------------
 
-    def constant(self, attribute: IntegerAttr | FloatAttr, hint: str = "") -> SSAValue:
+    def constant(self, attribute: IntegerAttr[IntegerType] | FloatAttr, hint: str = "") -> SSAValue:
         """A constant, made once at the top of the function."""
         if attribute not in self.numbers:
             op = arith.ConstantOp(attribute)
@@ -158,8 +105,7 @@ class BlockBuilder(ScfBuilder):
     def zero(self, element: Attribute) -> SSAValue:
         if isinstance(element, AnyFloat):
             return self.constant(FloatAttr(0.0, element), "zero")
-        assert isinstance(element, IntegerType)
-        return self.constant(IntegerAttr(0, element), "zero")
+        return self.constant(IntegerAttr(0, IntegerType(integer_width(element))), "zero")
 
     def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
         if self.is_constant(a, 0):
@@ -178,7 +124,7 @@ class BlockBuilder(ScfBuilder):
             return self.index(0)
         if self.is_constant(a, 1) or self.is_constant(b, 1):
             return b if self.is_constant(a, 1) else a
-        return self.add_op(arith.MuliOp(*self.meet(self.wide(a), self.wide(b))))
+        return self.add_op(arith.MuliOp(*self.pair(self.wide(a), self.wide(b))))
 
     def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add_op(blocks.CompareOp(predicate, *self.integers(a, b)))
@@ -223,6 +169,8 @@ class BlockBuilder(ScfBuilder):
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         if a is b:
             return a
+        if {element_type(a.type), element_type(b.type)} == {i32, i64}:
+            a, b = self.integers(a, b)
         return self.add_op(blocks.SelectOp(*self.meet(condition, a, b)))
 
     def both(self, a: SSAValue | None, b: SSAValue | None) -> SSAValue | None:
@@ -235,7 +183,7 @@ class BlockBuilder(ScfBuilder):
 
     def either_of(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Where one or the other holds."""
-        return self.add_op(arith.OrIOp(*self.meet(a, b)))
+        return self.add_op(arith.OrIOp(*self.pair(a, b)))
 
     def minimum(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add_op(arith.MinSIOp(*self.integers(a, b)))
@@ -263,7 +211,7 @@ class BlockBuilder(ScfBuilder):
         return found
 
     @contextmanager
-    def where(self, *masks: SSAValue | None) -> Iterator[None]:
+    def where(self, *masks: SSAValue | None) -> Generator[None]:
         """Build under further masks."""
         saved = list(self.masks)
         self.masks += [m for m in masks if m is not None]

@@ -116,7 +116,9 @@ def result_indices(kernel: func.FuncOp) -> set[str]:
 class _Reader:
     def __init__(self, kernel: func.FuncOp) -> None:
         self.loops: dict[str, Loop] = {}
-        self.owners = {arg: f"in{n}" for n, arg in enumerate(kernel.body.block.args[:-1])}
+        self.owners: dict[SSAValue, str] = {
+            arg: f"in{n}" for n, arg in enumerate(kernel.body.block.args[:-1])
+        }
         self.read(kernel.body.block, ())
 
     def read(self, block: Block, outside: tuple[str, ...]) -> None:

@@ -2,7 +2,8 @@
 
 Family ``loops``. ``rows``: coordinates of the last but one grid loop (of the only one) in a program; ``columns``: of
 the last one, if there are two; ``positions``: of a level in one step of a walk; ``sums``: coordinates in one step of a
-dense loop inside a program; ``warps``. Other grid loops have one coordinate a program.
+dense loop inside a program; ``late``: whether each lane keeps a sum of its own to the end of a walk (more registers),
+or they are added at each step (more exchange between warps); ``warps``. Other grid loops have one coordinate a program.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class LoopSchedule:
     positions: int = 1
     sums: int = 1
     warps: int = 4
+    late: int = 1
 
     def numbers(self) -> dict[str, int]:
         return asdict(self)
@@ -36,12 +38,16 @@ def schedules(loops: KernelLoops) -> list[LoopSchedule]:
     """The legal space that is worth trying, the default first."""
     columns, walks = len(loops.grid) > 1, bool(loops.walks)
     dense, merges = bool(loops.dense), loops.merges
-    found: list[tuple[int, int, int, int, int]]
+    found: list[tuple[int, ...]]
     if columns and walks:
         # A row of a sparse matrix times columns: sums of few positions at a time stay in registers.
-        found = [(1, 128, 16, 1, 2)]
-        found += [(1, c, p, 1, w) for c in (32, 64, 128, 256) for p in (16, 32) for w in (1, 2)]
-        found += [(1, 256, 16, 1, 4), (4, 64, 8, 1, 4), (2, 128, 8, 1, 4)]
+        found = [(1, 128, 8, 1, 1, 0)]
+        found += [
+            (1, c, p, 1, 1, 0) for c, p in ((32, 32), (64, 16), (64, 32), (128, 16), (256, 8))
+        ]
+        found += [(1, 256, p, 1, 2, 0) for p in (8, 16)]
+        found += [(1, c, 16, 1, w, 1) for c in (64, 128, 256) for w in (2, 4)]
+        found += [(1, 128, 32, 1, 8, 1), (4, 64, 8, 1, 4, 1), (4, 32, 8, 1, 4, 1)]
     elif columns and merges:
         found = [(1, 128, 1, 1, 1), (1, 64, 1, 1, 1), (1, 256, 1, 1, 2), (32, 1, 1, 1, 1)]
     elif columns and dense:

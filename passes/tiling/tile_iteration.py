@@ -7,7 +7,7 @@ Before (SpMV over a CSR matrix, ``sparsify``'s)::
       iteration.insert %s into %y at (%i)
     }
 
-After (schedule ``#tile.schedule<"loops", {rows = 8, columns = 1, positions = 32, sums = 1, warps = 4}>``): a
+After (schedule ``#tile.schedule<"loops", {rows = 8, columns = 1, positions = 32, sums = 1, warps = 4, late = 1}>``): a
 program has eight rows, and walks 32 positions of each at a time until the longest ends::
 
     %program = tile.program_id 0
@@ -45,7 +45,7 @@ class BadWidth(PassError):
 
 @dataclass(frozen=True)
 class TileIteration(ModulePass):
-    """iteration kernels -> tile kernels. Options other than 0 replace the default schedule's numbers."""
+    """iteration kernels -> tile kernels. Options replace the default schedule's numbers."""
 
     name = "tile-iteration"
 
@@ -54,6 +54,7 @@ class TileIteration(ModulePass):
     positions: int = 0
     sums: int = 0
     warps: int = 0
+    late: int = -1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for fn in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
@@ -74,6 +75,9 @@ class TileIteration(ModulePass):
         numbers = default.numbers()
         for option in numbers:
             value: int = getattr(self, option)
+            if option == "late":
+                numbers[option] = value if value in (0, 1) else numbers[option]
+                continue
             if value < 0 or value & (value - 1) or value > 4096:
                 raise BadWidth(option=option, value=value, place=place)
             numbers[option] = value or numbers[option]

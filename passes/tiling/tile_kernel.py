@@ -5,7 +5,7 @@ What loops look like is in :mod:`tile_loops`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    MemRefType,
     Signedness,
     StringAttr,
     UnitAttr,
@@ -43,7 +42,8 @@ from sparsecc.dialects.tile import blocks
 from sparsecc.formats import known_name
 from sparsecc.passes.sparsification.coiteration import LoopLowering
 from sparsecc.passes.sparsification.kernel_arguments import Arguments, buffer
-from sparsecc.passes.tiling.block_builder import BlockBuilder, Shape, is_zero, joint_shape
+from sparsecc.passes.tiling.block_builder import BlockBuilder
+from sparsecc.passes.tiling.block_values import Shape, is_zero, joint_shape
 from sparsecc.passes.tiling.iteration_loops import KernelLoops, source
 from sparsecc.passes.tiling.iteration_space import LoopSchedule
 
@@ -64,13 +64,14 @@ class TileArguments(Arguments):
     """The arguments of a blocks kernel: extents are i32, arrays of narrow positions unsigned."""
 
     def request(self, role: str, type_: Attribute) -> None:
-        if isinstance(type_, IndexType):
-            type_ = i32
         stored = role.partition(".")[2].startswith(("positions", "coordinates"))
         width = integer_width(element_type(type_))
-        if stored and isinstance(type_, MemRefType) and width < 32:
-            type_ = buffer(IntegerType(width, Signedness.UNSIGNED))
-        super().request(role, type_)
+        if isinstance(type_, IndexType):
+            super().request(role, i32)
+        elif stored and width < 32:
+            super().request(role, buffer(IntegerType(width, Signedness.UNSIGNED)))
+        else:
+            super().request(role, type_)
 
 
 @dataclass(frozen=True)
@@ -124,22 +125,19 @@ class TileKernel(LoopLowering):
         self.rank = len(self.axes)
 
     def check_type(self, element: Attribute) -> None:
-        wide = isinstance(element, IntegerType) and element.width.data > 64
-        if isinstance(element, ComplexType) or wide:
+        wide = integer_width(element) > 64
+        if wide or type(element) is ComplexType:
             raise TypeNotOnGpu(type=element, place=source(self.kernel))
 
     def blocked(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The width of each loop, and the axis of those wider than 1: rows, positions, sums, columns."""
+        """The width of each loop, and the axis of those wider than 1: positions, rows, sums, columns.
+
+        Where nothing is known of addresses Triton puts neighbouring lanes along axis 0: there positions gain most."""
         s, grid = self.schedule, [g.index for g in self.loops.grid]
-        widths: dict[str, int] = {}
-        if len(grid) > 1:
-            widths[grid[-2]] = s.rows
-        elif grid:
-            widths[grid[-1]] = s.rows
-        widths.update(dict.fromkeys(self.loops.walks, s.positions))
+        widths = dict.fromkeys(self.loops.walks, s.positions)
+        widths.update({name: s.rows for name in (grid[-2:-1] if len(grid) > 1 else grid)})
         widths.update(dict.fromkeys(self.loops.dense, s.sums))
-        if len(grid) > 1:
-            widths[grid[-1]] = s.columns
+        widths.update({name: s.columns for name in grid[1:][-1:]})
         wide = [name for name, width in widths.items() if width > 1]
         return widths, {name: axis for axis, name in enumerate(wide)}
 
@@ -270,7 +268,7 @@ class TileKernel(LoopLowering):
         return tuple(width if k == axis else 1 for k in range(self.rank))
 
     @contextmanager
-    def opened(self, index: str) -> Iterator[None]:
+    def opened(self, index: str) -> Generator[None]:
         """Build inside a loop."""
         saved = self.open
         if index in self.axes:
@@ -290,7 +288,7 @@ class TileKernel(LoopLowering):
         self.check_type(result)
         match op:
             case arith.ConstantOp():
-                return self.constant(op.value)
+                return self.constant(op.value, result)
             case arith.AddfOp() | arith.AddiOp() | arith.OrIOp() if is_zero(operands[0]):
                 return operands[1]
             case arith.AddiOp() if isinstance(result, IndexType):
@@ -323,17 +321,18 @@ class TileKernel(LoopLowering):
                 )
                 return b.add_op(new)
 
-    def constant(self, value: Attribute) -> SSAValue:
+    def constant(self, value: Attribute, type_: Attribute) -> SSAValue:
         match value:
             case FloatAttr():
                 element = computed(value.type)
                 assert isinstance(element, AnyFloat)
                 return self.b.constant(FloatAttr(value.value.data, element))
-            case IntegerAttr() if isinstance(value.type, IndexType):
+            case IntegerAttr() if isinstance(type_, IndexType):
                 return self.b.index(value.value.data)
             case _:
                 assert isinstance(value, IntegerAttr)
-                return self.b.constant(value)
+                kind = IntegerType(integer_width(type_))
+                return self.b.constant(IntegerAttr(value.value.data, kind))
 
     def resized(self, value: SSAValue, element: Attribute) -> SSAValue:
         """A float in another width; halves stay in f32, rounded where the program rounds."""

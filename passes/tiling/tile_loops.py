@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 from sparsecc.dialects import iteration
 from sparsecc.dialects.reading import element_type
 from sparsecc.passes.sparsification.kernel_lowering import Cursor, Walker
-from sparsecc.passes.tiling.block_builder import is_zero, is_zero_outside, joint_shape
+from sparsecc.passes.tiling.block_values import is_zero, is_zero_outside, joint_shape
 from sparsecc.passes.tiling.tile_kernel import TileKernel
 
 Item = TypeVar("Item")
@@ -202,11 +202,11 @@ class TileLoops(TileKernel):
             start, end = b.wide(start), b.wide(end)
         name = index if op.extent is not None else "p"
         blocked = width > 1
-        # Sums over the lanes of a chunk are made once, after the loop, unless columns fill the lanes already.
-        late = blocked and not self.has_columns()
+        late = blocked and bool(self.schedule.late)
         with self.opened(index):
             inside = self.open
         shape = inside if late else outside
+        axis = self.axes.get(index) if outside else None
         zeros = [b.zero(element_type(v.type)) for v in inits]
         starts = [b.fit(z if late else v, shape) for z, v in zip(zeros, inits, strict=True)]
 
@@ -224,15 +224,13 @@ class TileLoops(TileKernel):
                 assert last is not None
                 found = [self.kept(last, v, z) for v, z in zip(found, zeros, strict=True)]
             parts = [
-                b.reduce(kind, b.fit(v, inside), self.axes[index])
-                for kind, v in zip(kinds, found, strict=True)
+                b.reduce(kind, b.fit(v, inside), axis) for kind, v in zip(kinds, found, strict=True)
             ]
             return [b.fit(self.added(*p), shape) for p in zip(kinds, carried, parts, strict=True)]
 
         results = b.loop_for(start, end, width, starts, body, f"{name}0" if blocked else name)
         if not late:
             return results
-        axis = self.axes[index] if outside else None
         sums = [b.reduce(kind, v, axis) for kind, v in zip(kinds, results, strict=True)]
         return [b.fit(self.added(*p), outside) for p in zip(kinds, inits, sums, strict=True)]
 
@@ -247,10 +245,6 @@ class TileLoops(TileKernel):
         if sums and op.operands[0] is old and is_zero_outside(op.operands[1], last):
             return new
         return self.b.select(last, new, old)
-
-    def has_columns(self) -> bool:
-        """Whether neighbouring lanes are columns of the result."""
-        return len(self.loops.grid) > 1 and self.loops.grid[-1].index in self.axes
 
     def added(self, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
         if is_zero(a):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
 from time import perf_counter
 from typing import Any
@@ -48,16 +49,18 @@ class Ours:
     __name__ = "sparsecc"
 
     def __call__(self, problem: Problem) -> Iterator[Candidate]:
-        kernel = compiled(problem.cell, self.target)
+        # Own copies: compiled kernels are shared, and tuning one changes which schedules it uses.
+        kernel = compiled(problem.cell, self.target).with_options()
         weights, size = weights_of(problem, kernel)
         yield candidate(problem, kernel, weights, size, "default")
-        if not any(len(step.space) > 1 for step in kernel.plan.tiles):
+        operands = {**problem.inputs, problem.cell.operation.weight: weights[0]}
+        _, base = kernel.prepared(operands)
+        if not any(len(step.space) > 1 for step in base.plan.tiles):
             return
-        weight = problem.cell.operation.weight
-        tuned = kernel.autotune({**problem.inputs, weight: weights[0]})
+        tuned = kernel.with_options().autotune(operands)
         for name, times in tuned.times.items():
             for schedule in sorted(times, key=times.__getitem__)[:TRIED]:
-                chosen = kernel.scheduled({**tuned.schedules, name: schedule})
+                chosen = base.scheduled({**tuned.schedules, name: schedule}).with_options()
                 yield candidate(problem, chosen, weights, size, schedule)
 
 
@@ -121,21 +124,35 @@ def compile_all(
 
 
 def compile_one(cell: Cell, target: str) -> int | str:
-    """Compile a cell's kernel with every schedule: how many, or the error's text if there is no kernel at all.
+    """Compile a cell's kernel with every schedule: how many, or why none.
 
-    A schedule that does not compile is left to tuning, which says so."""
+    What does not compile is left to tuning, which says so."""
+    done, problem = 0, ""
     try:
-        kernel = compiled(cell, target)
-        done = len(kernel.compiled) and 1
+        kernels = sized(compiled(cell, target), cell)
     except SparseccError as error:
         return error.message
-    for step in kernel.plan.tiles:
-        for schedule in step.space:
-            try:
-                done += len(kernel.scheduled({step.launch.kernel: schedule}).compiled) > 0
-            except SparseccError:
-                continue
-    return done
+    choices = [
+        (kernel, {step.launch.kernel: name} if name else {})
+        for kernel in kernels for step in kernel.plan.tiles for name in step.space or ("",)
+    ]  # fmt: skip
+    for kernel, choice in choices:
+        try:
+            done += bool(kernel.scheduled(choice).compiled)
+        except SparseccError as error:
+            problem = error.message
+    return done or problem
+
+
+def sized(kernel: Kernel, cell: Cell) -> list[Kernel]:
+    """What a contraction's kernel becomes when it meets the operands of a cell; other kernels are as they are."""
+    if kernel.sized is None:
+        return [kernel]
+    runtime: Any = import_module("sparsecc.runtime.tile_kernel")
+    tokens = kernel.request.tokens or runtime.bucket(cell.width)
+    # The chunks of a sum's packing are 4 or 8 instructions deep.
+    steps = (4, 8) if cell.format == "2:4+CSR" else (None,)
+    return [kernel.variant(tokens, cell.rows, cell.columns, s, True) for s in steps]
 
 
 def machine_code(cell: Cell, target: str) -> float:

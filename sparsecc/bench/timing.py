@@ -72,6 +72,10 @@ class GraphTimer:
         with cuda.stream(stream):
             calls[0]()
             stream.synchronize()
+            if self._waits(calls[0]):
+                # Not even tried: a capture that fails leaves torch's allocator in disorder.
+                self.plain[id(calls)] = calls
+                return None, 0
             first, last = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
             first.record()
             for call in calls:
@@ -95,6 +99,18 @@ class GraphTimer:
         cuda.synchronize()
         self.graphs[id(calls)] = (calls, graph, repeats)
         return graph, repeats
+
+    def _waits(self, call: Call) -> bool:
+        """Whether a call waits for the device, as far as torch notices."""
+        cuda = self.torch.cuda
+        cuda.set_sync_debug_mode("error")
+        try:
+            call()
+        except RuntimeError:
+            return True
+        finally:
+            cuda.set_sync_debug_mode("default")
+        return False
 
     def _median(self, once: Call, count: int) -> float:
         cuda = self.torch.cuda

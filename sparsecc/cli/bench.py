@@ -65,7 +65,10 @@ def _measured(chosen: Sequence[Cell], latency: bool, options: Namespace) -> Run:
 
     def release() -> None:
         timer.forget()
-        torch.cuda.empty_cache()
+        try:
+            torch.cuda.empty_cache()
+        except RuntimeError as error:  # after a capture that failed
+            note(f"memory is kept: {error}")
 
     runner = Runner(timer, Ours(target), settings, alive=torch.cuda.synchronize, release=release)
     results: list[Result] = []

@@ -106,7 +106,15 @@ def _run(parser: Parser) -> None:
         help="run N times more and say how long it takes",
     )
     parser.add_argument("--explain", action="store_true", help="say what was chosen and why")
-    parser.add_argument("--print-source", action="store_true", help="show the kernel as C text")
+    parser.add_argument(
+        "--print-source", action="store_true", help="show the kernel's text: C, or Triton"
+    )
+    parser.add_argument(
+        "--interpret", action="store_true", help="run a GPU's kernel on this processor"
+    )
+    parser.add_argument(
+        "--autotune", action="store_true", help="measure a GPU kernel's schedules first"
+    )
     parser.add_argument(
         "--extent",
         action="append",
@@ -129,14 +137,28 @@ def _compile(parser: Parser) -> None:
     parser.add_argument(
         "--emit",
         choices=EMIT_CPU + EMIT_GPU,
-        default="c",
         metavar="STAGE",
-        help=f"{', '.join(EMIT_CPU)} (default: c); on GPUs {', '.join(EMIT_GPU)}",
+        help=f"{', '.join(EMIT_CPU)} (default: c); for GPUs tensor, selected, iteration, "
+        f"{', '.join(EMIT_GPU)} (default: triton)",
+    )
+    _gpu(parser)
+
+
+def _gpu(parser: Parser) -> None:
+    parser.add_argument(
+        "--tokens",
+        type=_count,
+        metavar="N",
+        help="on GPUs: how many tokens a contraction is made for",
+    )
+    parser.add_argument(
+        "--schedule", metavar="SCHEDULE", help="on GPUs: another schedule, as 'explain' prints it"
     )
 
 
 def _explain(parser: Parser) -> None:
     _program(parser)
+    _gpu(parser)
     parser.add_argument(
         "--shape",
         action="append",

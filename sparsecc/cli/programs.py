@@ -21,7 +21,7 @@ from sparsecc.cli.operands import (
     parse_shapes,
 )
 from sparsecc.cli.output import note, result_json, result_text, show_json, show_text
-from sparsecc.diagnostics import FileError, UnsupportedError, UsageError, did_you_mean
+from sparsecc.diagnostics import FileError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from sparsecc.api import Kernel
@@ -69,20 +69,15 @@ def _give(result: Any, options: Namespace, facts: dict[str, Any]) -> None:
 
 def compile(options: Namespace) -> None:
     """``sparsecc compile``: one stage of a kernel as text."""
-    if options.emit in EMIT_GPU:
-        raise UnsupportedError(
-            f"--emit {options.emit} is for GPU targets, which this version does "
-            "not compile for yet",
+    if options.target == "cpu" and options.emit in EMIT_GPU:
+        raise UsageError(
+            f"--emit {options.emit} is for GPU targets",
             place="sparsecc",
+            help="add --target sm_80, sm_90 or sm_100; no GPU is needed",
         )
     kernel, _ = _kernel(options)
-    if options.emit in ("llvm", "asm"):
-        text = kernel.asm(options.emit)
-    elif options.emit == "c":
-        text = kernel.source
-    else:
-        text = kernel.ir(options.emit)
-    show_text(text, options.output)
+    emit: str = options.emit or ("c" if options.target == "cpu" else "triton")
+    show_text(kernel.texts("optimized" if emit == "llvm" else emit), options.output)
 
 
 def explain(options: Namespace) -> None:
@@ -147,8 +142,19 @@ def _expression_kernel(options: Namespace, given: dict[str, Any]) -> Kernel:
         )
     out_dtype = None if options.out_dtype is None else check_dtype(options.out_dtype)
     return api.compile(
-        options.program, out=options.out_format, out_dtype=out_dtype, target=options.target, **given
+        options.program,
+        out=options.out_format,
+        out_dtype=out_dtype,
+        target=options.target,
+        **_gpu_options(options),
+        **given,
     )
+
+
+def _gpu_options(options: Namespace) -> dict[str, Any]:
+    """What a command says of a GPU's kernels; not every command has all of it."""
+    wanted = {"tokens": None, "schedule": None, "interpret": False, "autotune": False}
+    return {name: getattr(options, name, default) for name, default in wanted.items()}
 
 
 def _mlir_kernel(options: Namespace) -> Kernel:
@@ -175,7 +181,9 @@ def _mlir_kernel(options: Namespace) -> Kernel:
         source = sys.stdin.read()
     elif not Path(source).is_file():
         raise FileError("there is no such file", place=source)
-    return api.compile_mlir(source, entry=options.entry, target=options.target)
+    return api.compile_mlir(
+        source, entry=options.entry, target=options.target, **_gpu_options(options)
+    )
 
 
 def _specs(

@@ -38,7 +38,7 @@ def formats(options: Namespace) -> None:
 
 def targets(options: Namespace) -> None:
     """``sparsecc targets``: the machines that programs can be compiled for."""
-    from sparsecc.targets import TARGETS
+    from sparsecc.targets import ALIASES, TARGETS
 
     if options.json:
         show_json(
@@ -70,6 +70,7 @@ def targets(options: Namespace) -> None:
             for name, target in TARGETS.items()
         ],
     )
+    print(f"\ngpu: the GPU that is present; {' '.join(ALIASES)}: run the code of sm_80")
 
 
 def passes(options: Namespace) -> None:

@@ -118,8 +118,9 @@ class Weight:
 
     @property
     def packed(self) -> bool:
-        """Whether the kernels of this target have an operand layout of their own for the format."""
-        return self.target != "cpu" and self.layout.format.startswith("2:4")
+        """Whether kernels read the weight in a layout of their own: 2:4 on matrix units, which take 16-bit values."""
+        narrow = self.values.dtype in (torch.float16, torch.bfloat16)
+        return self.target != "cpu" and narrow and self.layout.format.startswith("2:4")
 
     @property
     def dtype(self) -> str:

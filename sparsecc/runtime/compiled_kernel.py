@@ -21,7 +21,7 @@ from sparsecc.formats import (
     parse_format,
     sum_format,
 )
-from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret, Step
+from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret, Step, TileLaunch
 from sparsecc.runtime.execute import Executor, Function
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
@@ -282,7 +282,7 @@ class Kernel:
         for name, number in zip(self.plan.names, self.plan.results, strict=True):
             step = next((s for s in self.plan.steps if s.dest == number), None)
             if step is not None:
-                rank = len(step.shape) if isinstance(step, Launch) else None
+                rank = len(step.shape) if isinstance(step, Launch | TileLaunch) else None
                 found[name] = known_name(parse_format(step.format, rank))
         return found
 
@@ -322,7 +322,8 @@ class Kernel:
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
-    def _launch_lines(self, step: Launch, name: str) -> list[str]:
+    def _launch_lines(self, step: Launch | TileLaunch, name: str) -> list[str]:
+        step = step.launch if isinstance(step, TileLaunch) else step
         fmt = known_name(parse_format(step.format, len(step.shape)))
         lines = [f"  {name} = {step.source}  (kernel {step.kernel}, result {fmt})"]
         text = {

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sparsecc.diagnostics import InternalError, LimitError, OperandError
 from sparsecc.elements import NUMPY
 from sparsecc.formats import Ability, LevelArrays, parse_format
-from sparsecc.kernel import Convert, Launch, Plan, Reinterpret
+from sparsecc.kernel import Convert, Launch, Plan, Reinterpret, Step, TileLaunch
 from sparsecc.storage import limits
 from sparsecc.storage.convert import convert
 from sparsecc.storage.tensor import SparseTensor
@@ -56,14 +56,7 @@ class Executor:
 
     def __init__(self, plan: Plan, functions: Mapping[str, Function]) -> None:
         self.plan = plan
-        self.steps = [
-            _Launcher(s, functions)
-            if isinstance(s, Launch)
-            else _Reinterpreter(s)
-            if isinstance(s, Reinterpret)
-            else _Converter(s)
-            for s in plan.steps
-        ]
+        self.steps = [_runner(step, functions) for step in plan.steps]
 
     def __call__(
         self, operands: Sequence[SparseTensor], out: Array | None = None
@@ -74,6 +67,20 @@ class Executor:
             target = out if step.step.dest == last else None
             tensors.append(step(tensors, target))
         return [tensors[n] for n in self.plan.results]
+
+
+def _runner(
+    step: Step, functions: Mapping[str, Function]
+) -> _Launcher | _Reinterpreter | _Converter:
+    match step:
+        case Launch():
+            return _Launcher(step, functions)
+        case Reinterpret():
+            return _Reinterpreter(step)
+        case Convert():
+            return _Converter(step)
+        case TileLaunch():
+            raise InternalError("a kernel for a GPU in a program for the CPU")
 
 
 class _Converter:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sparsecc import api
-from sparsecc.backends.cpu.operands import HostCast
+from sparsecc.backends.host import HostCast
 from sparsecc.frontends.mlir_text import parse_module
 from sparsecc.passes.sparsification.term import NotSparsifiable
 from sparsecc.runtime.execute import ExtentsDiffer

@@ -138,8 +138,8 @@ def test_large_results_are_cut_with_a_note(folder: Path, capsys: Capture) -> Non
     [
         ([SPMV, "A=A.mtx", "x=y.npy"], "y.npy: error: there is no such file"),
         ([SPMV, "A=A.mtx", "x=x.npy", "-o", "no/y.npy"], "no: error: there is no such folder"),
-        ([SPMV, "A=A.mtx", "x=x.npy", "--target", "sm_90"], "sm_90"),
-        ([SPMV, "A=A.mtx", "x=x.npy", "--target", "gpu"], "no target 'gpu'"),
+        ([SPMV, "A=A.mtx", "x=x.npy", "--target", "sm_120"], "sm_120 gets no code"),
+        ([SPMV, "A=A.mtx", "x=x.npy", "--target", "tpu"], "no target 'tpu'"),
         ([SPMV, "A=A.mtx"], "x"),
         (["y[i] = A[i,j] * x[j", "A=A.mtx", "x=x.npy"], "^"),
         (["y[i] = A[i,j,k] * x[j]", "A=A.mtx", "x=x.npy"], "A"),

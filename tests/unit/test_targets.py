@@ -1,15 +1,23 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sparsecc.targets import (
+    REFUSED,
     TARGETS,
+    DeviceTooOld,
     NoCodeForTarget,
+    OtherDevice,
     Target,
     TargetAbility,
+    TargetRefused,
     UnknownTarget,
     code_target,
+    device_target,
     known_target,
+    runs_as,
 )
 
 GPUS = [target for name, target in TARGETS.items() if name.startswith("sm_")]
@@ -25,11 +33,60 @@ def test_unknown_target_suggests() -> None:
         known_target("sm_91")
 
 
-def test_only_the_cpu_gets_code() -> None:
+def test_every_target_gets_code() -> None:
     assert code_target("cpu").can(TargetAbility.LOOPS)
     for gpu in GPUS:
-        with pytest.raises(NoCodeForTarget, match="does not generate code"):
-            code_target(gpu.name)
+        assert code_target(gpu.name).can(TargetAbility.TILES)
+
+
+def test_a_target_that_is_data_alone_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = replace(known_target("sm_100"), name="sm_110", generates=False)
+    monkeypatch.setitem(TARGETS, "sm_110", later)
+    with pytest.raises(NoCodeForTarget, match="does not generate code for sm_110"):
+        code_target("sm_110")
+
+
+@pytest.mark.parametrize("name", ["sm_86", "sm_89"])
+def test_machines_that_run_the_code_of_ampere(name: str) -> None:
+    assert known_target(name).name == "sm_80"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_machines_say_why(name: str) -> None:
+    with pytest.raises(TargetRefused, match=f"{name} gets no code: .*\n.*compile for sm_80"):
+        code_target(name)
+
+
+@pytest.mark.parametrize(
+    ("capability", "target"),
+    [
+        ((8, 0), "sm_80"),
+        ((8, 6), "sm_80"),
+        ((8, 9), "sm_80"),
+        ((9, 0), "sm_90"),
+        ((10, 0), "sm_100"),
+    ],
+)
+def test_the_target_of_a_device(capability: tuple[int, int], target: str) -> None:
+    assert device_target(capability) == target
+    assert runs_as(target, "a GPU", capability) == "cubin"
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (10, 3), (12, 0), (13, 0)])
+def test_devices_without_a_target(capability: tuple[int, int]) -> None:
+    with pytest.raises(TargetRefused):
+        device_target(capability)
+
+
+def test_which_code_a_device_runs() -> None:
+    assert runs_as("sm_80", "H200", (9, 0)) == "ptx"
+    assert runs_as("sm_80", "a consumer Blackwell", (12, 0)) == "ptx"
+    with pytest.raises(DeviceTooOld, match=r"sm_90 does not run on A100 .*8\.0.*older"):
+        runs_as("sm_90", "A100", (8, 0))
+    with pytest.raises(OtherDevice, match="sm_90 does not run on B200"):
+        runs_as("sm_90", "B200", (10, 0))
+    with pytest.raises(DeviceTooOld):
+        runs_as("sm_80", "T4", (7, 5))
 
 
 def test_abilities_by_generation() -> None:

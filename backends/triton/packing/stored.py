@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsecc.backends.triton.packing.arrays import Array, NumpyArrays
 from sparsecc.backends.triton.packing.packed import PackedOperand
-from sparsecc.diagnostics import LimitError
+from sparsecc.diagnostics import LimitError, UnsupportedError
 from sparsecc.formats import known_name
 from sparsecc.formats.level import AnyInts
 from sparsecc.storage import limits
@@ -25,8 +25,15 @@ class IndexTooWide(LimitError):
     help_text = "split the tensor along its rows"
 
 
+class HasParts(UnsupportedError):
+    text = "a tensor in the sum format {format} has no arrays of its own that a kernel reads"
+    help_text = "pack it as 2:4+CSR or as a bitmap, or convert it to CSR"
+
+
 def pack_stored(tensor: SparseTensor) -> PackedOperand:
     """The arrays of a tensor by role, without a copy where positions and coordinates have 32 bits."""
+    if tensor.parts:
+        raise HasParts(format=known_name(tensor.format))
     arrays: dict[str, Array] = {"values": tensor.values}
     for number, level in enumerate(tensor.levels):
         for role, array in level:

@@ -29,19 +29,24 @@ from sparsecc.backends.triton.packing.two_four import (
     TwoOfFour,
     WrongShape,
     blocks,
+    canonical_tensor,
     known_dtype,
     matrix_shape,
     parts_of,
     two_of_four_format,
 )
 from sparsecc.diagnostics import LimitError, OperandError, UsageError
-from sparsecc.formats import known_name
+from sparsecc.formats import LevelArrays, known_name, parse_format, sum_format
+from sparsecc.formats.names import nm
 from sparsecc.storage import limits
+from sparsecc.storage.pack import with_widths
+from sparsecc.storage.sums import sum_tensor
 from sparsecc.storage.tensor import SparseTensor
 
 LAYOUT = "2:4+CSR"
 DTYPES = ("f16", "bf16")
 """An entry has 16 bits for its value, and the sum of two 2:4 parts is not built for i8."""
+SUM = sum_format([nm(2, 4), parse_format("CSR")])
 STEPS = (4, 8)
 PADDING = 64
 """Ends of the stream after the last offset."""
@@ -103,14 +108,16 @@ class Shape:
 def pack_sum_2_4(weight: Any, rest: Any = None, *, steps: int = 4) -> PackedOperand:
     """The ``2:4+CSR`` layout of a weight [..., N, K], where its arrays are.
 
-    ``weight`` is a dense NumPy array or torch tensor (f16 or bf16), or a SparseTensor; or the 2:4 part, a SparseTensor
-    or :class:`TwoOfFour`, with ``rest``, a CSR SparseTensor or :class:`Rows`. Dense weights keep the two largest
-    magnitudes of each group in the 2:4 part (NaN above all, ties to the lower column). Parts are taken as they are if
-    every entry of the rest stands where the 2:4 part has no slot; otherwise their sum (f32, rounded once where both
-    hold a value) is split anew. Raises StreamTooLong past 2**31 vectors."""
+    ``weight`` is a dense NumPy array or torch tensor (f16 or bf16), or a SparseTensor of any format, 2:4+CSR among
+    them; or the 2:4 part, a SparseTensor or :class:`TwoOfFour`, with ``rest``, a CSR SparseTensor or :class:`Rows`.
+    Dense weights keep the two largest magnitudes of each group in the 2:4 part (NaN above all, ties to the lower
+    column). Parts are taken as they are if every entry of the rest stands where the 2:4 part has no slot; otherwise
+    their sum (f32, rounded once where both hold a value) is split anew. Raises StreamTooLong past 2**31 vectors."""
     if steps not in STEPS:
         raise WrongSteps(layout=LAYOUT, known=" or ".join(map(str, STEPS)), steps=steps)
     if isinstance(weight, SparseTensor):
+        if rest is None and is_sum(weight):
+            weight, rest = weight.parts
         if rest is not None or two_of_four_format(weight):
             matrix_shape(weight.shape, LAYOUT)
             weight = parts_of(weight)
@@ -184,6 +191,11 @@ class Stream:
         }
         facts = {"steps": self.cut.steps, "entries": self.entries}
         return PackedOperand(LAYOUT, self.shape, dtype, arrays, facts)
+
+
+def is_sum(tensor: SparseTensor) -> bool:
+    """Whether a tensor's format is 2:4+CSR."""
+    return tensor.format.with_widths(0, 0) == SUM
 
 
 def _pack_parts(part: TwoOfFour, rest: Any, steps: int) -> PackedOperand:
@@ -300,6 +312,15 @@ def unpack_sum_2_4_parts(operand: PackedOperand) -> tuple[TwoOfFour, Rows]:
     positions = xp.searchsorted(key, xp.arange(0, cut.rows + 1) * cut.columns)
     rest = Rows(positions, key % max(1, cut.columns), xp.values(bits, operand.dtype))
     return TwoOfFour(xp.values(values, operand.dtype), marks), rest
+
+
+def unpack_sum_2_4_tensor(operand: PackedOperand) -> SparseTensor:
+    """The tensor of format 2:4+CSR: the inverse of ``pack_sum_2_4`` for those."""
+    part, rest = unpack_sum_2_4_parts(operand.to("host"))
+    fmt = SUM.parts[1]
+    levels = with_widths(fmt, [LevelArrays(), LevelArrays(rest.positions, rest.coordinates)])
+    rows = SparseTensor(operand.shape, fmt, levels, rest.values)
+    return sum_tensor([canonical_tensor(part, operand.shape), rows])
 
 
 def _opened(operand: PackedOperand) -> tuple[Arrays, Shape]:

@@ -28,6 +28,8 @@ class FakeCuda:
     def __init__(self) -> None:
         self.now = 0.0
         self.recorded: list[float] | None = None
+        self.captures = 0
+        self.mode = "default"
         cuda = self
 
         class Event:
@@ -66,6 +68,7 @@ class FakeCuda:
     @contextmanager
     def graph(self, graph: Any, stream: object) -> Generator[None]:
         self.recorded = []
+        self.captures += 1
         try:
             yield
             graph.steps = self.recorded
@@ -83,10 +86,15 @@ class FakeCuda:
 
         return run
 
-    def waiting(self, ms: float) -> Callable[[], None]:
-        """The same for something that can't be captured."""
+    def set_sync_debug_mode(self, mode: str) -> None:
+        self.mode = mode
+
+    def waiting(self, ms: float, openly: bool = True) -> Callable[[], None]:
+        """The same for something that can't be captured; torch notices it if it waits openly."""
 
         def run() -> None:
+            if openly and self.mode == "error":
+                raise RuntimeError("called a synchronizing CUDA operation")
             if self.recorded is not None:
                 raise RuntimeError("operation not permitted when stream is capturing")
             self.now += ms

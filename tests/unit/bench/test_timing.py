@@ -35,12 +35,15 @@ def test_a_graph_gives_the_mean_of_its_calls(cuda: FakeCuda) -> None:
     assert not timer.graphs
 
 
-def test_what_can_not_be_captured_is_timed_by_events(cuda: FakeCuda) -> None:
+@pytest.mark.parametrize("openly", [True, False])
+def test_what_can_not_be_captured_is_timed_by_events(cuda: FakeCuda, openly: bool) -> None:
     timer = timing.GraphTimer()
-    calls = (cuda.waiting(0.5),)
+    calls = (cuda.waiting(0.5, openly),)
     assert timer.us(calls, 10.0) == pytest.approx(500.0)
     assert timer.how == "events"
     assert timer.us(calls, 10.0) == pytest.approx(500.0)
+    assert cuda.captures == (0 if openly else 1)
+    assert cuda.mode == "default"
     assert timer.us((cuda.kernel(0.1),), 1.0) == pytest.approx(100.0)
     assert timer.how == "graph"
 

@@ -276,6 +276,56 @@ def test_dense_weights_of_backward_passes_are_counted(
     torch.testing.assert_close((to_x, to_values), expected)
 
 
+class GpuKernel:
+    """Stands in for a GPU's kernel: a packed operand is the dense weight."""
+
+    def __init__(self) -> None:
+        self.packs = 0
+
+    def pack(self, W: Any) -> Any:
+        self.packs += 1
+        return W.clone()
+
+    def __call__(self, W: Any, X: Any, b: Any) -> Any:
+        return X @ W.to_dense().t() + b
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_operands_of_a_gpu_are_packed_when_values_change(
+    format: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = GpuKernel()
+    asked: list[Any] = []
+
+    def compiled(*what: Any) -> GpuKernel:
+        asked.append(what)
+        return kernel
+
+    monkeypatch.setattr(products, "compiled", compiled)
+    linear, layer = layer_of(format, dtype, target="sm_90")
+    packed = format.startswith("2:4") and dtype == torch.float16
+    stored = format if packed or format.startswith("BSR") else "CSR"
+    x = tokens(4, 12, dtype=dtype)
+    for times in (1, 1, 2):
+        if times == 2:
+            with torch.no_grad():
+                layer.values.mul_(2)
+                linear.weight.mul_(2)
+        torch.testing.assert_close(layer(x), linear(x))
+        assert kernel.packs == times * packed
+    text, layout, *rest = asked[0]
+    assert (text, layout.format) == ("Y[m,n] = X[m,k] * W[n,k]", stored)
+    assert rest == [products.DTYPES[dtype], "sm_90", None, True]
+    # A write that torch's versions do not show.
+    layer.values.data.mul_(2)
+    linear.weight.data.mul_(2)
+    if packed:
+        layer.forget()
+    torch.testing.assert_close(layer(x), linear(x))
+    assert kernel.packs == 3 * packed
+
+
 def test_the_cpu_makes_no_dense_weight() -> None:
     before = densified()
     for format in FORMATS:

@@ -14,6 +14,8 @@ TWO_OF_FOUR = {
     3: "(d0, d1, d2) -> (d0 : dense, d1 : dense, d2 floordiv 4 : dense, d2 mod 4 : structured[2, 4])",
 }
 TRANSPOSED = "(d0, d1) -> (d1 : dense, d0 floordiv 4 : dense, d0 mod 4 : structured[2, 4])"
+RESIDUAL = f"{TWO_OF_FOUR[2]} + (d0, d1) -> (d0 : dense, d1 : compressed)"
+"""``2:4+CSR``."""
 COLUMN_MAJOR = "(d0, d1) -> (d1 : dense, d0 : dense)"
 NUMPY: dict[str, Any] = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "i8": np.int8, "i32": np.int32,
@@ -33,7 +35,13 @@ class Tensor:
     @property
     def type(self) -> str:
         extents = "".join("?x" for _ in self.letters)
-        encoding = f", #sparse_tensor.encoding<{{ map = {self.map} }}>" if self.map else ""
+        parts = [f"#sparse_tensor.encoding<{{ map = {part} }}>" for part in self.map.split(" + ")]
+        whole = (
+            parts[0]
+            if len(parts) == 1
+            else f"#sparse_tensor.encoding<{{ sum = [{', '.join(parts)}] }}>"
+        )
+        encoding = f", {whole}" if self.map else ""
         return f"tensor<{extents}{self.dtype}{encoding}>"
 
 
@@ -46,11 +54,13 @@ def affine(loops: str, letters: str) -> str:
 
 
 def data(tensor: Tensor, extents: dict[str, int], rng: np.random.Generator) -> Any:
-    """Random values; a weight has two of each four along k."""
+    """Random values; a weight has two of each four along k, or half of all."""
     shape = [extents[c] for c in tensor.letters]
     whole = tensor.dtype.startswith("i")
     values = rng.integers(-90, 90, shape) if whole else rng.standard_normal(shape)
-    if tensor.name == "W":
+    if tensor.map == RESIDUAL:
+        values = np.where(rng.random(shape) < 0.5, values, 0)
+    elif tensor.name == "W":
         values = np.moveaxis(values, tensor.letters.index("k"), -1)
         groups = values.reshape(*values.shape[:-1], -1, 4).copy()
         dropped = np.argsort(rng.random(groups.shape), axis=-1)[..., :2]

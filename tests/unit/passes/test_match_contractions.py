@@ -16,6 +16,7 @@ from sparsecc.runtime.reference import evaluate_module
 from tests.unit.passes.fragments_model import run_module
 from tests.unit.passes.programs import (
     COLUMN_MAJOR,
+    RESIDUAL,
     SUMS,
     TRANSPOSED,
     Program,
@@ -111,6 +112,17 @@ def test_a_weight_that_is_stored_by_columns_and_a_dense_operand_too() -> None:
     tensors = [Tensor("X", "tk", "f16", COLUMN_MAJOR), weight("kn", map=TRANSPOSED)]
     program = Program(tensors)
     check(program, program.generic(tensors, Tensor("Y", "tn", "f32"), product("f16", "f32")))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize(("x", "y"), [("tk", "tn"), ("kt", "nt"), ("btk", "btn")])
+def test_a_weight_with_a_residual(dtype: str, x: str, y: str) -> None:
+    tensors = [Tensor("X", x, dtype), weight("nk", dtype, RESIDUAL)]
+    program = Program(tensors)
+    out = program.generic(tensors, Tensor("Y", y, "f32"), product(dtype, "f32"))
+    check(program, out)
+    text = print_module(matched(program.text(out), tokens="64"))
+    assert text.count("tile.sparse_dot") == 2 and text.count("tile.complement") == 1
 
 
 def test_factors_do_not_depend_on_k() -> None:
@@ -267,6 +279,12 @@ def other(x: str, w: str, y: str, dtype: str, result: str, map: str = "") -> tup
     return program, program.generic(tensors, Tensor("Y", y, result), body)
 
 
+def residual_of_bytes() -> tuple[Program, Tensor]:
+    tensors = [Tensor("X", "tk", "i8"), weight("nk", "i8", RESIDUAL)]
+    program = Program(tensors)
+    return program, program.generic(tensors, Tensor("Y", "tn", "i32"), product("i8", "i32"))
+
+
 @pytest.mark.parametrize(
     ("program", "why"),
     [
@@ -280,11 +298,13 @@ def other(x: str, w: str, y: str, dtype: str, result: str, map: str = "") -> tup
         (other("tkb", "bnk", "tnb", "f16", "f16"), "a batch lies inside of a matrix"),
         (other("nk", "nk", "n", "f16", "f16"), "the other tensor has no index that is summed over, or the weight's"),
         (other("tk", "nk", "tn", "f16", "f16", "(d0, d1) -> (d0 : dense, d1 : compressed)"), ""),
+        (other("tk", "nk", "tn", "f32", "f32", RESIDUAL), "sm_90 has no sparse matrix instruction for f32"),
+        (residual_of_bytes(), "the entries of a residual are 16 bits wide, the weight's are 8"),
     ],
 )  # fmt: skip
 def test_reasons_of_what_is_left_alone(program: tuple[Program, Tensor], why: str) -> None:
     said = kept(*program)
-    assert said.startswith(why) if why.startswith(("sm", "the p")) else why in said
+    assert said.startswith(why) if why.startswith(("sm", "the p", "the e")) else why in said
     assert bool(why) == bool(said)
 
 

@@ -1,6 +1,7 @@
 // RUN: sparsecc opt %s -p 'generalize-named-ops,select-formats,match-contractions{target=sm_90,tokens=64}' | filecheck %s
 
 #W = #sparse_tensor.encoding<{ map = (n, k) -> (n : dense, k floordiv 4 : dense, k mod 4 : structured[2, 4]) }>
+#CSR = #sparse_tensor.encoding<{ map = (n, k) -> (n : dense, k : compressed) }>
 
 // A linear layer with a bias.
 func.func @linear(%X: tensor<?x?xf16>, %W: tensor<?x?xf16, #W>, %bias: tensor<?xf16>) -> tensor<?x?xf16> {
@@ -32,6 +33,21 @@ func.func @spmm(%W: tensor<512x4096xi8, #W>, %B: tensor<4096x64xi8>) -> tensor<5
   %z = linalg.fill ins(%zero : i8) outs(%e : tensor<512x64xi8>) -> tensor<512x64xi8>
   %C = linalg.matmul ins(%W, %B : tensor<512x4096xi8, #W>, tensor<4096x64xi8>) outs(%z : tensor<512x64xi8>) -> tensor<512x64xi8>
   return %C : tensor<512x64xi8>
+}
+
+// Weights without a structure, as a 2:4 part and what is left over.
+func.func @residual(%X: tensor<8x4096xbf16>, %W: tensor<14336x4096xbf16, #sparse_tensor.encoding<{ sum = [#W, #CSR] }>>) -> tensor<8x14336xf32> {
+  %e = tensor.empty() : tensor<8x14336xf32>
+  %Y = linalg.generic {indexing_maps = [affine_map<(t, n, k) -> (t, k)>, affine_map<(t, n, k) -> (n, k)>, affine_map<(t, n, k) -> (t, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%X, %W : tensor<8x4096xbf16>, tensor<14336x4096xbf16, #sparse_tensor.encoding<{ sum = [#W, #CSR] }>>) outs(%e : tensor<8x14336xf32>) {
+  ^bb0(%x: bf16, %w: bf16, %y: f32):
+    %a = arith.extf %x : bf16 to f32
+    %b = arith.extf %w : bf16 to f32
+    %p = arith.mulf %a, %b : f32
+    %r = arith.addf %y, %p : f32
+    linalg.yield %r : f32
+  } -> tensor<8x14336xf32>
+  return %Y : tensor<8x14336xf32>
 }
 
 // No instruction multiplies f32.
@@ -76,3 +92,16 @@ func.func @other(%W: tensor<?x?xf32, #W>, %B: tensor<?x?xf32>, %z: tensor<?x?xf3
 // CHECK:         %y = tile.epilogue (%total = %sum : i32) -> i8 {
 // CHECK-NEXT:      %[[LOW:.*]] = arith.trunci %total : i32 to i8
 // CHECK:         tile.store_fragments %y into %C[%n, %t] : tensor<512x64xi8>
+
+// CHECK:       func.func @contraction2(
+// CHECK-SAME:      tile.schedule = #tile.schedule<"ring", {tiles = 2, warps = 2, split = 1, steps = 8, ahead = 2, tokens = 8, splitk = 1}>
+// CHECK:         %sum = tile.accumulate %k along %W dim 1 carry %acc : tensor<14336x4096xbf16, #{{.*}}> -> f32 {
+// CHECK-NEXT:      %values, %metadata, %entries = tile.load_packed %W[%n, %k] : tensor<14336x4096xbf16, #{{.*}}>
+// CHECK-NEXT:      %x = tile.load_fragments %X[%t, %k] : tensor<8x4096xbf16>
+// CHECK-NEXT:      %part = tile.sparse_dot "mma.sp" %values, %metadata, %x, %acc : bf16 -> f32
+// CHECK-NEXT:      %rest = tile.scatter_entries %entries : bf16
+// CHECK-NEXT:      %others = tile.complement %metadata : bf16
+// CHECK-NEXT:      %next = tile.sparse_dot "mma.sp" %rest, %others, %x, %part : bf16 -> f32
+// CHECK-NEXT:      tile.next %next : f32
+// CHECK-NEXT:    }
+// CHECK-NEXT:    tile.store_fragments %sum into %Y[%t, %n] : tensor<8x14336xf32>

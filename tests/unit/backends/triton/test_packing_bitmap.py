@@ -18,7 +18,7 @@ from sparsecc.backends.triton.operands import (
 )
 from sparsecc.backends.triton.packing.arrays import NumpyArrays, WrongDtype
 from sparsecc.backends.triton.packing.bitmap import TooManyValues, WrongBlock
-from sparsecc.backends.triton.packing.stored import IndexTooWide
+from sparsecc.backends.triton.packing.stored import HasParts, IndexTooWide
 from sparsecc.backends.triton.packing.two_four import WrongShape
 from sparsecc.storage import limits
 from tests.unit.backends.triton.packing_samples import bits, random, same_bits
@@ -160,4 +160,12 @@ def test_indices_have_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert packed.arrays["coordinates1"].tolist() == [0, 1, 2, 3, 4]
     monkeypatch.setattr(limits, "INT32_MAX", 3)
     with pytest.raises(IndexTooWide, match="positions of level 1 hold 5"):
+        pack_stored(tensor)
+
+
+def test_sums_are_packed_as_bitmaps_but_have_no_arrays_of_their_own() -> None:
+    w = random(np.random.default_rng(3), (9, 40), "f16")
+    tensor = asarray(w).to("2:4+CSR")
+    assert same_bits(unpack_bitmap(pack_bitmap(tensor)), w)
+    with pytest.raises(HasParts, match=r"2:4\+CSR"):
         pack_stored(tensor)

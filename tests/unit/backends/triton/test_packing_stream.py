@@ -17,10 +17,10 @@ from sparsecc.backends.triton.operands import (
     TwoOfFour,
     pack_2_4,
     pack_sum_2_4,
-    unpack_2_4,
     unpack_2_4_parts,
     unpack_sum_2_4,
     unpack_sum_2_4_parts,
+    unpack_sum_2_4_tensor,
 )
 from sparsecc.backends.triton.packing.arrays import NumpyArrays, WrongDtype
 from sparsecc.backends.triton.packing.stream import BadResidual, StreamTooLong, WrongSteps
@@ -273,17 +273,31 @@ def test_parts_that_meet_are_split_anew() -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_parts_may_be_tensors(dtype: str) -> None:
+def test_tensors_of_the_library(dtype: str) -> None:
     w = unstructured(np.random.default_rng(6), (18, 68), dtype)
-    packed = pack_sum_2_4(w)
-    part, rest = unpack_sum_2_4_parts(packed)
-    dense = unpack_2_4(pack_2_4(part))
-    again = pack_sum_2_4(asarray(dense).to("2:4"), asarray(w - dense).to("CSR"))
-    counted = np.diff(rest.positions)
-    assert np.array_equal(counted, np.count_nonzero(w - dense, axis=1))
-    for tensor in (again, pack_sum_2_4(asarray(w).to("COO"))):
+    packed, stored = pack_sum_2_4(w), asarray(w).to("2:4+CSR")
+    part, rest = stored.parts
+    for other in (
+        pack_sum_2_4(stored),
+        pack_sum_2_4(part, rest),
+        pack_sum_2_4(asarray(w).to("COO")),
+    ):
+        assert other.facts == packed.facts
         for role, array in packed.arrays.items():
-            assert np.array_equal(tensor.arrays[role], array)
+            assert np.array_equal(other.arrays[role], array)
+    back = unpack_sum_2_4_tensor(packed).check()
+    assert back.format == stored.format
+    for mine, theirs in zip(back.parts, stored.parts, strict=True):
+        assert same_bits(mine.values, theirs.values)
+        for one, other in zip(mine.levels, theirs.levels, strict=True):
+            pairs = zip(dict(one).items(), dict(other).items(), strict=True)
+            assert all(a[0] == b[0] and np.array_equal(a[1], b[1]) for a, b in pairs)
+
+
+def test_a_part_alone_is_a_weight_too() -> None:
+    w = two_of_four(np.random.default_rng(7), 6, 20, "f16")
+    packed = pack_sum_2_4(asarray(w).to("2:4"))
+    assert np.array_equal(packed.arrays["packed"], pack_sum_2_4(w).arrays["packed"])
 
 
 def _parts(w: Any) -> tuple[Any, Any]:

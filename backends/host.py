@@ -1,8 +1,14 @@
-"""The host side of a lowered module as a plan: which conversions and kernels run on which tensors."""
+"""The host side of a lowered module as a plan: which conversions and kernels run on which tensors.
+
+A launched function with the attribute ``tile.kernel`` is a GPU kernel. It keeps what an iteration kernel says of its
+operands: ``iteration.loops`` and ``iteration.maps`` (the names of the indices, and how each tensor is subscripted by
+them, the result last), and where they are not the plain ones ``iteration.assembly`` (dense), ``iteration.order``,
+``iteration.pattern``, ``iteration.covers``, ``iteration.fill``, ``iteration.bound``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
@@ -23,17 +29,25 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from sparsecc.backends.cpu.emit_complex import complex_parts
 from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
 from sparsecc.dialects.iteration.types import numbers
-from sparsecc.dialects.reading import elements, strings
+from sparsecc.dialects.reading import complex_parts, elements, strings
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ConvertOp, ReinterpretMapOp
 from sparsecc.dialects.sparse_tensor.types import ranked_tensor
-from sparsecc.formats import Format, dense_format
-from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret
+from sparsecc.formats import Format, dense_format, known_name
+from sparsecc.kernel import (
+    Convert,
+    Launch,
+    Operand,
+    Plan,
+    Reinterpret,
+    Step,
+    TileLaunch,
+    TileSource,
+)
 
 
 class HostOperation(UnsupportedError):
@@ -82,11 +96,15 @@ def type_format(type_: TensorType[Attribute]) -> Format:
     return dense_format(len(type_.shape.data))
 
 
-def host_plan(module: ModuleOp, entry: str) -> Plan:
-    """The plan of the host function ``@entry``."""
+Emit = Callable[[func.FuncOp], TileSource]
+"""A tile kernel as text."""
+
+
+def host_plan(module: ModuleOp, entry: str, emit: Emit | None = None) -> Plan:
+    """The plan of the host function ``@entry``; ``emit`` writes the GPU kernels that it launches."""
     functions = {f.sym_name.data: f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
     fn = functions[entry]
-    builder = _PlanBuilder(functions, entry)
+    builder = _PlanBuilder(functions, entry, emit)
     given = strings(fn.attributes.get("sparsecc.args"))
     operands: list[Operand] = []
     for n, arg in enumerate(fn.body.block.args):
@@ -121,10 +139,12 @@ def of_levels(fmt: Format, dim: int, subscripts: Sequence[Subscript]) -> Subscri
 
 
 class _PlanBuilder:
-    def __init__(self, functions: dict[str, func.FuncOp], entry: str) -> None:
-        self.functions, self.entry = functions, entry
+    def __init__(
+        self, functions: dict[str, func.FuncOp], entry: str, emit: Emit | None = None
+    ) -> None:
+        self.functions, self.entry, self.emit = functions, entry, emit
         self.numbers: dict[SSAValue, int] = {}
-        self.steps: list[Convert | Reinterpret | Launch] = []
+        self.steps: list[Step] = []
         self.formats: dict[int, Format] = {}
         self.sources: dict[int, int] = {}
         """Tensors seen by levels: what they were."""
@@ -212,8 +232,24 @@ class _PlanBuilder:
         return named, tuple(numbers[subscript] for subscript in out)
 
     def launch(self, op: iteration.LaunchOp) -> None:
-        name = op.kernel.data
-        kernel, counter = self.functions[name], self.functions.get(f"{name}_count")
+        kernel = self.functions[op.kernel.data]
+        counter = self.functions.get(f"{op.kernel.data}_count")
+        if "tile.kernel" not in kernel.attributes:
+            roles = (_roles(kernel), () if counter is None else _roles(counter))
+            self.steps.append(self.described(op, kernel, roles))
+            return
+        assert self.emit is not None, "a GPU kernel in a program for the CPU"
+        source = self.emit(kernel)
+        launch = self.described(op, kernel, (source.roles, ()))
+        self.steps.append(tile_launch(launch, kernel, source, self.formats))
+
+    def described(
+        self,
+        op: iteration.LaunchOp,
+        kernel: func.FuncOp,
+        roles: tuple[tuple[str, ...], tuple[str, ...]],
+    ) -> Launch:
+        """What goes into a kernel and what comes out."""
         attrs = kernel.attributes
         type_ = ranked_tensor(op.result.type)
         assert type_ is not None
@@ -221,31 +257,66 @@ class _PlanBuilder:
         bound = attrs.get("iteration.bound")
         groups, shape = self.groups(op, attrs)
         source, reason = attrs.get("sparsecc.source"), attrs.get("sparsecc.format_reason")
-        assembly = attrs["iteration.assembly"]
-        assert isinstance(assembly, StringAttr)
-        self.steps.append(
-            Launch(
-                kernel=name,
-                inputs=tuple(self.numbers[v] for v in op.inputs),
-                init=None if op.init is None else self.numbers[op.init],
-                fill=_number(attrs.get("iteration.fill")),
-                dest=self.number(op.result),
-                assembly=assembly.data,
-                pattern=pattern.value.data if isinstance(pattern, IntegerAttr) else None,
-                covers="iteration.covers" in attrs,
-                bound=None if bound is None else numbers(bound),
-                extents=groups,
-                shape=shape,
-                static=tuple(None if d.data == DYNAMIC_INDEX else d.data for d in type_.shape.data),
-                format=str(type_format(type_)),
-                dtype=dtype_name(type_.element_type),
-                roles=_roles(kernel),
-                count_roles=() if counter is None else _roles(counter),
-                source=source.data if isinstance(source, StringAttr) else name,
-                order=tuple(strings(attrs["iteration.order"])),
-                reason=reason.data if isinstance(reason, StringAttr) else "",
-            )
+        assembly = attrs.get("iteration.assembly")
+        return Launch(
+            kernel=op.kernel.data,
+            inputs=tuple(self.numbers[v] for v in op.inputs),
+            init=None if op.init is None else self.numbers[op.init],
+            fill=_number(attrs.get("iteration.fill")),
+            dest=self.number(op.result),
+            assembly=assembly.data if isinstance(assembly, StringAttr) else "dense",
+            pattern=pattern.value.data if isinstance(pattern, IntegerAttr) else None,
+            covers="iteration.covers" in attrs,
+            bound=None if bound is None else numbers(bound),
+            extents=groups,
+            shape=shape,
+            static=tuple(None if d.data == DYNAMIC_INDEX else d.data for d in type_.shape.data),
+            format=str(type_format(type_)),
+            dtype=dtype_name(type_.element_type),
+            roles=roles[0],
+            count_roles=roles[1],
+            source=source.data if isinstance(source, StringAttr) else op.kernel.data,
+            order=tuple(strings(attrs.get("iteration.order"))),
+            reason=reason.data if isinstance(reason, StringAttr) else "",
         )
+
+
+def tile_launch(
+    launch: Launch,
+    kernel: func.FuncOp,
+    source: TileSource,
+    formats: Mapping[int, Format],
+) -> TileLaunch:
+    """A GPU kernel's launch, with its schedule and those that it could have had."""
+    form, schedule = kernel.attributes.get("tile.form"), kernel.attributes.get("tile.schedule")
+    space = elements(kernel.attributes.get("tile.space"))
+    packed = [role.partition(".")[0] for role in source.roles if role.endswith(".packed")]
+    inputs = [int(owner.removeprefix("in")) for owner in packed]
+    return TileLaunch(
+        launch=launch,
+        source=source,
+        packs=tuple((k, known_name(formats[launch.inputs[k]].with_widths(0, 0))) for k in inputs),
+        sizes=_sizes(launch, source),
+        form=form.data if isinstance(form, StringAttr) else "blocks",
+        schedule="" if schedule is None else str(schedule),
+        space=tuple(str(s) for s in space),
+    )
+
+
+def _sizes(launch: Launch, source: TileSource) -> tuple[int, int, int] | None:
+    """The groups of dimensions that the arguments ``M N K`` of a contraction count."""
+    roles = dict(zip((name for name, _ in source.arguments), source.roles, strict=True))
+    found: list[int] = []
+    for name in ("M", "N", "K"):
+        owner, _, dim = roles.get(name, "").partition(".dim")
+        if not dim:
+            return None
+        if owner == "out":
+            found.append(launch.shape[int(dim)])
+            continue
+        at = (launch.inputs[int(owner.removeprefix("in"))], int(dim))
+        found.append(next(n for n, (_, dims) in enumerate(launch.extents) if at in dims))
+    return (found[0], found[1], found[2])
 
 
 def _number(attribute: Attribute | None) -> tuple[float, float] | tuple[int]:

@@ -1,0 +1,41 @@
+"""What a compilation is asked for, as plain data: the key of every cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OperandSpec:
+    """What a program is compiled for: extents (None: any), element type, format (None: to be chosen)."""
+
+    shape: tuple[int | None, ...]
+    dtype: str
+    format: str | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that a compilation depends on.
+
+    ``out_dtype``: what operands are converted to before they are multiplied. ``kind``: ``expression``, ``einsum`` or
+    ``mlir``. What follows ``name`` is for GPUs: how large a contraction is where types don't
+    say it (``tokens``: at most so many; None: open), whether its dense operand is ``aligned`` to 16 bytes, what is
+    known of a packed weight (``steps`` and ``entries`` of its chunks), and ``schedules`` of kernels by name, where the
+    first is not the one."""
+
+    kind: str
+    text: str
+    operands: tuple[tuple[str, OperandSpec], ...] = ()
+    out: str | None = None
+    out_dtype: str | None = None
+    target: str = "cpu"
+    entry: str = "main"
+    name: str = "<expression>"
+    tokens: int | None = None
+    rows: int | None = None
+    reduction: int | None = None
+    aligned: bool = True
+    steps: int | None = None
+    entries: int | None = None
+    schedules: tuple[tuple[str, str], ...] = ()

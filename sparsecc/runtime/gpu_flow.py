@@ -1,0 +1,129 @@
+"""GPUs: tile kernels become Triton or Gluon text, that becomes machine code when it is asked for or launched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sparsecc.diagnostics import UsageError, did_you_mean
+from sparsecc.kernel import Plan, TileSource
+from sparsecc.request import Request
+from sparsecc.runtime import tile_cache
+from sparsecc.runtime.compiled_kernel import Kernel
+from sparsecc.runtime.flow import Entry, Flow, Passes, Remake, Times, timed
+from sparsecc.targets import known_target
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.func import FuncOp
+
+
+class UnknownSchedule(UsageError):
+    text = "kernel {kernel} has no schedule {schedule}"
+
+
+class BadSchedule(UsageError):
+    text = "{schedule!r} is no schedule"
+    help_text = 'write it as it is printed: #tile.schedule<"family", {{name = number}}>'
+
+
+class UnknownKernel(UsageError):
+    text = "the program has no GPU kernel {kernel!r}"
+
+
+def _passes(request: Request) -> Passes:
+    from sparsecc.backends.triton.pipeline import FAMILIES, OPTIONS, STAGES
+
+    options = {
+        name: {key: str(value) for key in keys if (value := getattr(request, key)) is not None}
+        for name, keys in OPTIONS.items()
+    }
+    for _, schedule in request.schedules:
+        family, numbers = read_schedule(schedule)
+        if family in FAMILIES:
+            options.setdefault(FAMILIES[family], {}).update(numbers)
+    return {stage: [(n, options.get(n, {})) for n in names] for stage, names in STAGES.items()}
+
+
+def read_schedule(text: str) -> tuple[str, dict[str, str]]:
+    """The family and the numbers of a schedule as its attribute prints. Raises BadSchedule."""
+    match = re.fullmatch(r'#tile\.schedule<"(\w+)", \{(.*)\}>', text)
+    if match is None:
+        raise BadSchedule(schedule=text)
+    return match[1], dict(re.findall(r"(\w+) = (-?\d+)", match[2]))
+
+
+def _build(module: ModuleOp, request: Request, times: Times) -> tuple[Plan, bytes]:
+    from sparsecc.backends.host import host_plan
+
+    choose_schedules(module, request)
+    return timed(times, "emit", host_plan, module, request.entry, _emitter(request)), b""
+
+
+def _emitter(request: Request) -> Callable[[FuncOp], TileSource]:
+    """What writes the kernels of a request; kernels of packed weights are told what is known of the packing."""
+    emit_kernel: Any = import_module("sparsecc.backends.triton.emit").emit_kernel
+    target = known_target(request.target)
+    facts = {"steps": request.steps, "entries": request.entries}
+    known = {key: value for key, value in facts.items() if value is not None}
+    return lambda fn: emit_kernel(fn, target, known) if known else emit_kernel(fn, target)
+
+
+def choose_schedules(module: ModuleOp, request: Request) -> None:
+    """Give kernels the schedules that the request names. Raises UnknownKernel, UnknownSchedule."""
+    from xdsl.dialects.func import FuncOp
+
+    from sparsecc.dialects.reading import elements
+
+    kernels = {
+        fn.sym_name.data: fn
+        for fn in module.body.block.ops
+        if isinstance(fn, FuncOp) and "tile.kernel" in fn.attributes
+    }
+    for name, wanted in request.schedules:
+        if name not in kernels:
+            raise UnknownKernel(kernel=name, help=did_you_mean(name, list(kernels)))
+        space = {str(s): s for s in elements(kernels[name].attributes.get("tile.space"))}
+        if wanted == str(kernels[name].attributes.get("tile.schedule")):
+            continue
+        if wanted not in space:
+            raise UnknownSchedule(
+                kernel=name, schedule=wanted, help=f"legal: {'; '.join(space) or 'none'}"
+            )
+        kernels[name].attributes["tile.schedule"] = space[wanted]
+
+
+def _text(module: ModuleOp, request: Request, stage: str) -> str:
+    plan, _ = _build(module, request, {})
+    return plan_text(plan, request.target, stage)
+
+
+def plan_text(plan: Plan, target: str, stage: str) -> str:
+    """The kernels of a plan as ``triton``, ``ptx`` or ``sass``, one after the other."""
+    sources = [step.source for step in plan.tiles]
+    if stage == "triton":
+        return "\n\n".join(source.text for source in sources)
+    found = [tile_cache.compiled(source, target) for source in sources]
+    if stage == "ptx":
+        return "\n".join(one.ptx for one in found)
+    from sparsecc.backends.triton.load import sass
+
+    return "\n".join(sass(one.cubin) for one in found)
+
+
+def _kernel(entry: Entry, request: Request, texts: Callable[[str], str], remake: Remake) -> Kernel:
+    from sparsecc.runtime.tile_kernel import TileKernel
+
+    return TileKernel.of(entry, request, texts, remake)
+
+
+FLOW = Flow(
+    stages=("tensor", "selected", "iteration", "tiles", "triton", "ptx", "sass"),
+    passes=_passes,
+    machine=tile_cache.compiler_version,
+    build=_build,
+    text=_text,
+    kernel=_kernel,
+)

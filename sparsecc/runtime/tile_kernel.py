@@ -1,0 +1,385 @@
+"""A program compiled for a GPU: called with tensors where they are, and asked what it is.
+
+Where every operand is NumPy's or a SparseTensor the result comes back as the CPU would give it; one torch tensor among
+them makes it a torch tensor. Contractions with open extents are compiled for the extents that they meet: per range of
+tokens, and per weight.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sparsecc.diagnostics import UsageError, did_you_mean
+from sparsecc.formats import parse_format
+from sparsecc.kernel import Compiled, Launch, TileLaunch
+from sparsecc.request import Request
+from sparsecc.runtime import packs, tile_cache
+from sparsecc.runtime.compiled_kernel import (
+    BadOutput,
+    Kernel,
+    MissingOperand,
+    UnknownOperandName,
+)
+from sparsecc.runtime.flow import Entry, Remake
+from sparsecc.runtime.machines import TORCH, Machine, current_gpu, gpu, interpreter, is_torch
+from sparsecc.runtime.tile_execute import TileProgram
+from sparsecc.runtime.tile_operands import Bound, Slot
+from sparsecc.runtime.tile_results import host_result, torch_result
+from sparsecc.storage.tensor import SparseTensor
+
+BUCKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+"""Ranges of tokens that contractions are compiled for, by their ends; the last is open."""
+
+
+class NoMachineCode(UsageError):
+    text = "the kernel has no {what!r}"
+    help_text = "known: ptx, sass"
+
+
+class SeveralKernels(UsageError):
+    text = "one schedule is given, but the program's kernels are: {names}"
+    help_text = "give a mapping from names of kernels to schedules"
+
+
+def bucket(tokens: int) -> int:
+    """The end of the range that a number of tokens falls in."""
+    return next((end for end in BUCKETS if tokens <= end), BUCKETS[-1])
+
+
+def interpreting() -> bool:
+    """Whether the environment asks for the interpreter."""
+    return os.environ.get("SPARSECC_INTERPRET", "") not in ("", "0")
+
+
+@dataclass
+class TileKernel(Kernel):
+    """Call it with operands by name: torch tensors on the GPU, packed operands, SparseTensors, NumPy arrays.
+
+    ``pack``, ``resources`` and ``autotune`` are a GPU's own; the rest is as for any kernel."""
+
+    request: Request = Request("expression", "")
+    remake: Remake | None = None
+    interpret: bool = False
+    tune: bool = False
+    """Whether schedules are measured when operands of other extents come."""
+
+    @staticmethod
+    def of(
+        entry: Entry, request: Request, texts: Callable[[str], str], remake: Remake
+    ) -> TileKernel:
+        return TileKernel(entry.plan, {}, texts, entry.times, request=request, remake=remake)
+
+    def __post_init__(self) -> None:
+        self.interpret = self.interpret or interpreting()
+        plan = self.plan
+        self.last = next((s for s in reversed(plan.steps) if s.dest == plan.results[-1]), None)
+        self.wanted = [parse_format(o.format, len(o.shape)) for o in plan.operands]
+        self.programs: dict[tuple[int, str], TileProgram] = {}
+        self.tuned: dict[int, TileKernel] = {}
+        """Variants by identity, and what stands for them since they were measured."""
+        self.variants: dict[tuple[Any, ...], TileKernel] = {}
+        self._machine: Machine | None = None
+        self.gpu_slots = {s.name: s for s in self._slots()}
+        self.sized = next((t for t in plan.tiles if t.sizes is not None), None)
+
+    def _slots(self) -> list[Slot]:
+        slots: list[Slot] = []
+        for number, (operand, wanted) in enumerate(
+            zip(self.plan.operands, self.wanted, strict=True)
+        ):
+            strides: list[set[int]] = []
+            packing: str | None = None
+            launched = False
+            for step in self.plan.tiles:
+                for k, source in enumerate(step.launch.inputs):
+                    if source != number:
+                        continue
+                    launched = True
+                    packing = next((layout for at, layout in step.packs if at == k), packing)
+                    strides.append(_free_strides(step, k, len(operand.shape)))
+            free = frozenset(set[int].intersection(*strides)) if strides else frozenset[int]()
+            converts = not launched and any(
+                getattr(s, "source", None) == number for s in self.plan.steps
+            )
+            slots.append(Slot(operand, wanted, free, packing, converts, self.machine, self._say))
+        return slots
+
+    def _say(self, note: str) -> None:
+        import warnings
+
+        from sparsecc.runtime.compiled_kernel import OperandConverted
+
+        if note not in self.notes:
+            self.notes.append(note)
+            warnings.warn(note, OperandConverted, stacklevel=6)
+
+    def machine(self) -> Machine:
+        """Where it runs. Raises GpuAbsent and the like."""
+        if self._machine is None:
+            self._machine = interpreter() if self.interpret else gpu(current_gpu())
+        return self._machine
+
+    def with_options(self, *, interpret: bool = False, tune: bool = False) -> TileKernel:
+        """The same program, run in the interpreter, or tuned as it meets operands."""
+        return replace(self, interpret=interpret, tune=tune, notes=[])
+
+    # -- calling -------------------------------------------------------------------------------
+
+    def call(self, operands: Mapping[str, Any], out: Any = None) -> Any:
+        """``__call__`` with the operands in a mapping."""
+        tensors, kernel = self.prepared(operands)
+        if (
+            self.tune
+            and id(kernel) not in self.tuned
+            and any(len(t.space) > 1 for t in kernel.plan.tiles)
+        ):
+            self.autotune(operands)
+            tensors, kernel = self.prepared(operands)
+        if out is not None:
+            self.check_out(out, tensors)
+        results = self.program(kernel)(tensors, out)
+        if out is not None:
+            return out
+        give = torch_result if any(map(_of_torch, operands.values())) else host_result
+        machine = self.machine()
+        given = [give(result, machine) for result in results]
+        return given[0] if len(given) == 1 else tuple(given)
+
+    def prepared(self, operands: Mapping[str, Any]) -> tuple[list[Any], TileKernel]:
+        """The operands on the machine, and this program for their extents."""
+        slots = self.gpu_slots
+        if operands.keys() != slots.keys():
+            self.check_names(operands)
+        if not self.interpret:
+            self.settle(operands)
+        tensors = [slot.take(operands[name]) for name, slot in slots.items()]
+        kernel = self if self.sized is None else self.fitting(tensors, self.sized)
+        return tensors, self.tuned.get(id(kernel), kernel)
+
+    def check_names(self, operands: Mapping[str, Any]) -> None:
+        for name in operands:
+            if name not in self.gpu_slots:
+                known = did_you_mean(name, list(self.gpu_slots))
+                raise UnknownOperandName(name=name, help=known)
+        for name in self.gpu_slots:
+            if name not in operands:
+                raise MissingOperand(name=name, known=", ".join(self.gpu_slots))
+
+    def settle(self, operands: Mapping[str, Any]) -> None:
+        """The first operand that is on a GPU says which one this call runs on."""
+        for value in operands.values():
+            if is_torch(value) and value.is_cuda:
+                number = value.get_device()
+                if self._machine is None or self._machine.number != number:
+                    self._machine = gpu(number)
+                return
+
+    def program(self, kernel: TileKernel) -> TileProgram:
+        """The code of this program or of a variant of it, loaded."""
+        machine = self.machine()
+        found = self.programs.get((id(kernel), machine.place))
+        if found is None:
+            found = TileProgram(kernel.plan, self.request.target, machine)
+            self.programs[id(kernel), machine.place] = found
+            self.notes += [note for note in found.notes if note not in self.notes]
+        return found
+
+    def only_kernel(self) -> str:
+        """The name of its kernel. Raises SeveralKernels."""
+        names = [step.launch.kernel for step in self.plan.tiles]
+        if len(names) != 1:
+            raise SeveralKernels(names=", ".join(names) or "none")
+        return names[0]
+
+    def scheduled(self, schedules: Mapping[str, str]) -> TileKernel:
+        """This program with other schedules, by kernel. Raises UnknownSchedule, UnknownKernel."""
+        assert self.remake is not None
+        merged = {**dict(self.request.schedules), **schedules}
+        made = self.remake(schedules=tuple(sorted(merged.items())))
+        assert isinstance(made, TileKernel)
+        return made
+
+    def adopt(self, variant: TileKernel, schedules: Mapping[str, str]) -> None:
+        """Use a variant of this program with these schedules from now on."""
+        made = variant.scheduled(schedules)
+        key = next((k for k, v in self.tuned.items() if v is variant), id(variant))
+        self.tuned[key] = made
+        self.tuned[id(made)] = made
+
+    def fitting(self, tensors: list[Any], step: TileLaunch) -> TileKernel:
+        """This program compiled for the extents of a contraction, where its types leave them open."""
+        assert step.sizes is not None
+        launch = step.launch
+        tokens, rows, reduction = (
+            tensors[launch.extents[g][1][0][0]].shape[launch.extents[g][1][0][1]]
+            for g in step.sizes
+        )
+        packed = [tensors[launch.inputs[k]] for k, _ in step.packs]
+        facts: dict[str, int] = {}
+        for tensor in packed:
+            facts.update(tensor.facts if isinstance(tensor, Bound) else {})
+        key = (
+            self.request.tokens or bucket(tokens),
+            rows,
+            reduction,
+            facts.get("steps"),
+            None if "entries" not in facts else -(-facts["entries"] // 32) * 32,
+            all(_aligned(tensors[n], o.dtype) for n, o in enumerate(self.plan.operands)),
+        )
+        found = self.variants.get(key)
+        if found is None:
+            found = self.variants[key] = self.variant(key)
+        return found
+
+    def variant(self, key: tuple[int, int, int, int | None, int | None, bool]) -> TileKernel:
+        names = ("tokens", "rows", "reduction", "steps", "entries", "aligned")
+        assert self.remake is not None
+        made = self.remake(**dict(zip(names, key, strict=True)))
+        assert isinstance(made, TileKernel)
+        return made
+
+    def check_out(self, out: Any, tensors: list[Any]) -> None:
+        """Raise BadOutput for what can't take the result."""
+        last = self.last
+        launch = last.launch if isinstance(last, TileLaunch) else None
+        problem = ""
+        if launch is None or launch.assembly != "dense":
+            problem = "the result is not dense"
+        elif launch.init is not None or any(launch.fill) or not launch.covers:
+            problem = "the kernel adds to the result"
+        if problem or launch is None:
+            raise BadOutput(problem=problem, dtype="", shape="", help="leave out= away")
+        machine = self.machine()
+        if is_torch(out):
+            machine.check("out", out)
+            dtype, contiguous = str(out.dtype), bool(out.is_contiguous())
+        elif machine.interprets and type(out) is np.ndarray:
+            dtype, contiguous = f"torch.{out.dtype.name}", bool(out.flags.c_contiguous)
+        else:
+            help = "pass a torch tensor on the GPU" if not machine.interprets else ""
+            problem = f"it is a {type(out).__name__}"
+            raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static, help=help)
+        if dtype != f"torch.{TORCH[launch.dtype]}":
+            problem = f"it is no array of {launch.dtype}"
+        elif not contiguous:
+            problem = "it is not contiguous"
+        elif any(t.overlaps(out) for t in tensors if isinstance(t, Bound)):
+            problem = "it shares memory with an operand"
+        if problem:
+            raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static)
+
+    def pack(self, **weights: Any) -> Any:
+        """Weights in the layout that the kernel reads: one PackedOperand, or several by name.
+
+        A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor."""
+        found: dict[str, Any] = {}
+        for name, weight in weights.items():
+            self.check_known(name)
+            slot = self.gpu_slots[name]
+            if slot.packing is None:
+                known = [n for n, s in self.gpu_slots.items() if s.packing is not None]
+                raise packs.NotPacked(name=name, known=", ".join(known) or "none")
+            found[name] = packs.pack(slot.packing, weight)
+        return next(iter(found.values())) if len(found) == 1 else found
+
+    def check_known(self, name: str) -> None:
+        if name not in self.gpu_slots:
+            raise UnknownOperandName(name=name, help=did_you_mean(name, list(self.gpu_slots)))
+
+    def autotune(
+        self, operands: Mapping[str, Any] | None = None, *, timer: Any = None, seconds: float = 30.0,
+        workers: int | None = None, again: bool = False, **named: Any,
+    ) -> Any:  # fmt: skip
+        """Measure the schedules of its kernels on operands like these, and use the fastest for them from then on.
+
+        Gives what was measured (``sparsecc.runtime.autotune.Tuned``)."""
+        from sparsecc.runtime.autotune import autotune
+
+        given = {**(operands or {}), **named}
+        return autotune(self, given, timer=timer, seconds=seconds, workers=workers, again=again)
+
+    # -- asking --------------------------------------------------------------------------------
+
+    @cached_property
+    def compiled(self) -> tuple[Compiled, ...]:
+        """The machine code of its kernels, compiled when first asked for; no GPU is needed."""
+        target = self.request.target
+        return tuple(tile_cache.compiled(step.source, target) for step in self.plan.tiles)
+
+    @property
+    def resources(self) -> dict[str, dict[str, int]]:
+        """By kernel: registers and spilled bytes of a thread, bytes of shared memory, threads of a block."""
+        return {
+            step.launch.kernel: {
+                "registers": code.registers, "spills": code.spills, "shared": code.shared, "threads": code.threads,
+            }
+            for step, code in zip(self.plan.tiles, self.compiled, strict=True)
+        }  # fmt: skip
+
+    @property
+    def source(self) -> str:
+        """The kernels as Triton or Gluon text."""
+        return self.texts("triton")
+
+    def asm(self, what: str = "sass") -> str:
+        """``ptx`` or ``sass``, for any target and without a GPU."""
+        if what not in ("ptx", "sass"):
+            raise NoMachineCode(what=what)
+        return self.texts(what)
+
+    def _launch_lines(self, step: Launch | TileLaunch, name: str) -> list[str]:
+        if isinstance(step, Launch):
+            return super()._launch_lines(step, name)
+        lines = super()._launch_lines(step.launch, name)
+        lines.append(
+            f"    code: {step.form} for {self.request.target}, {step.schedule or 'no schedule'}"
+        )
+        if len(step.space) > 1:
+            lines.append(
+                f"    schedules: {len(step.space)} are legal; kernel.autotune() measures them"
+            )
+        for k, layout in step.packs:
+            operand = self.plan.operands[step.launch.inputs[k]].name
+            lines.append(f"    packed: {operand} as {layout}")
+        path = tile_cache.path_of(step.source, self.request.target)
+        if path is not None:
+            lines.append(f"    text: {path}")
+        return lines
+
+
+def _of_torch(value: Any) -> bool:
+    """Whether an operand is torch's, by itself or as what is packed."""
+    return is_torch(value) or (hasattr(value, "facts") and value.device != "host")
+
+
+def _free_strides(step: TileLaunch, k: int, rank: int) -> set[int]:
+    """Dimensions of an input whose strides the kernel reads."""
+    roles = step.source.roles
+    described = any(
+        role == f"in{k}.values" and kind.startswith("tensordesc")
+        for role, (_, kind) in zip(roles, step.source.arguments, strict=True)
+    )
+    if described:
+        return set(range(rank - 1))
+    return {d for d in range(rank) if f"in{k}.stride{d}" in roles}
+
+
+_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "i32": 4, "i64": 8}
+
+
+def _aligned(tensor: Bound | SparseTensor, dtype: str) -> bool:
+    """Whether a dense operand begins at a multiple of 16 bytes, and so do its rows and their ends."""
+    if not isinstance(tensor, Bound) or not tensor.format.is_dense or len(tensor.shape) < 2:
+        return True
+    size = _BYTES.get(dtype, 1)
+    inner = tensor.format.dim_order[-1] if tensor.format.is_permutation else -1
+    steps = [s for d, s in enumerate(tensor.strides) if d != inner]
+    return tensor.words["values"] % 16 == 0 and all(
+        n * size % 16 == 0 for n in (*steps, tensor.shape[inner])
+    )

@@ -1,0 +1,415 @@
+"""Kernels for GPUs, called: what goes in as it lies, what is refused, what comes out."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsecc as sc
+from sparsecc.diagnostics import SparseccError
+from sparsecc.formats import parse_format
+from sparsecc.kernel import Convert, Operand, Plan
+from sparsecc.runtime.compiled_kernel import OperandConverted
+from sparsecc.runtime.machines import interpreter
+from sparsecc.runtime.tile_kernel import TileKernel, bucket
+from tests.unit.backends.triton.kernels import SPMV
+from tests.unit.runtime.gpu_doubles import (
+    TOTAL,
+    Library,
+    Machine,
+    Remakes,
+    kernel_of,
+    launch,
+    matmul_plan,
+    program,
+    spmv_plan,
+    torch,
+)
+
+ROWS = np.array([[1, 0, 2, 0], [0, 0, 0, 3], [4, 5, 0, 6]], "f4")
+X = np.array([1, 2, 3, 4], "f4")
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine(Library())
+
+
+def csr(dtype: Any = None) -> Any:
+    matrix = torch.from_numpy(ROWS).to_sparse_csr()
+    if dtype is None:
+        return matrix
+    return torch.sparse_csr_tensor(
+        matrix.crow_indices().to(dtype),
+        matrix.col_indices().to(dtype),
+        matrix.values(),
+        size=(3, 4),
+    )
+
+
+def test_torch_tensors_are_taken_as_they_lie(machine: Machine) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    y = kernel(A=csr(torch.int32), x=torch.from_numpy(X))
+    assert isinstance(y, torch.Tensor)
+    assert np.array_equal(y.numpy(), ROWS @ X)
+    assert not kernel.notes
+    assert machine.library.launches == [("spmv", (1, 1, 1), 77)]  # on torch's current stream
+
+
+def test_values_changed_in_place_are_seen(machine: Machine) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    matrix, x = csr(torch.int32), torch.from_numpy(X)
+    first = kernel(A=matrix, x=x)
+    matrix.values().mul_(2)
+    assert torch.equal(kernel(A=matrix, x=x), 2 * first)
+    assert len(machine.library.symbols) == 1  # loaded once
+
+
+def test_what_is_kept_of_an_operand_goes_with_it(machine: Machine) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    matrix = csr(torch.int32)
+    kernel(A=matrix, x=torch.from_numpy(X))
+    assert len(kernel.gpu_slots["A"].kept) == 1
+    del matrix
+    gc.collect()
+    assert not kernel.gpu_slots["A"].kept
+
+
+def test_numpy_and_sparse_tensors_come_back_as_the_cpu_gives_them(machine: Machine) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    a = sc.asarray(ROWS).to("CSR@i32/i32")
+    with pytest.warns(OperandConverted, match="operand A: copied to cpu"):
+        y = kernel(A=a, x=X)
+    assert type(y) is np.ndarray and np.array_equal(y, ROWS @ X)
+    kept = kernel.gpu_slots["A"].kept
+    (first,) = kept.values()
+    kernel(A=a, x=X)
+    assert list(kept.values()) == [first]  # not brought again
+    assert kernel.notes == ["operand A: copied to cpu", "operand x: copied to cpu"]
+
+
+def test_an_array_that_changes_between_calls_is_brought_each_time(machine: Machine) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    a, x = sc.asarray(ROWS).to("CSR@i32/i32"), X.copy()
+    with pytest.warns(OperandConverted):
+        kernel(A=a, x=x)
+    x *= 2
+    assert np.array_equal(kernel(A=a, x=x), 2 * (ROWS @ X))
+
+
+def test_another_format_of_the_host_is_converted_and_said(machine: Machine) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    with pytest.warns(OperandConverted, match="COO converted to CSR"):
+        y = kernel(A=sc.asarray(ROWS).to("COO"), x=torch.from_numpy(X))
+    assert isinstance(y, torch.Tensor) and np.array_equal(y.numpy(), ROWS @ X)
+
+
+def test_out_takes_the_result(machine: Machine) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    out = torch.full((3,), float("nan"))
+    assert kernel(A=csr(torch.int32), x=torch.from_numpy(X), out=out) is out
+    assert np.array_equal(out.numpy(), ROWS @ X)
+
+
+BAD_OUTPUTS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: torch.zeros(3, dtype=torch.float64), "no array of f32"),
+    (lambda: torch.zeros(6)[::2], "not contiguous"),
+    (lambda: torch.zeros(3, 1), "its shape is"),
+    (lambda: torch.zeros(4), "its shape is"),
+    (lambda: np.zeros(3, "f4"), "it is a ndarray.*pass a torch tensor on the GPU"),
+]
+
+
+@pytest.mark.parametrize(("make", "text"), BAD_OUTPUTS)
+def test_memory_that_can_not_take_the_result(
+    make: Callable[[], Any], text: str, machine: Machine
+) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    with pytest.raises(SparseccError, match=f"(?s){text}"):
+        kernel(A=csr(torch.int32), x=torch.from_numpy(X), out=make())
+    assert not machine.library.launches
+
+
+def elsewhere() -> Any:
+    """A tensor that is not on the machine."""
+    tensor = torch.from_numpy(X)
+    tensor.elsewhere = True
+    return tensor
+
+
+REFUSED: list[tuple[str, Callable[[], dict[str, Any]], str]] = [
+    ("an operand of the CPU", lambda: {"x": elsewhere()}, "'x' is on cpu, the kernel runs on.*move it once: x.to"),
+    ("a dtype", lambda: {"x": torch.zeros(4, dtype=torch.float64)}, "'x' is f64, the kernel was compiled for f32"),
+    ("a rank", lambda: {"x": torch.zeros(4, 1)}, "2 dimensions, the kernel was compiled for 1"),
+    ("an extent", lambda: {"x": torch.zeros(5)}, "index 'j' has 4 coordinates in one operand and 5"),
+    ("gaps", lambda: {"x": torch.zeros(8)[::2]}, r"strides \(2,\), which the kernel can't follow.*contiguous\(\)"),
+    ("a layout", lambda: {"A": torch.from_numpy(ROWS)}, r"layout strided, the kernel reads CSR.*to_sparse_csr\(\)"),
+    ("another", lambda: {"A": csr().to_sparse_coo()}, r"layout torch.sparse_coo, the kernel reads CSR"),
+    ("a width", lambda: {"A": csr(torch.int64)}, r"positions of operand 'A' are torch.int64.*torch.int32"),
+    ("nothing", lambda: {"A": object()}, "is not a tensor|has no place on a GPU"),
+    ("a name", lambda: {"B": 1}, "no operand 'B'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "text"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
+def test_refused_with_the_remedy(
+    make: Callable[[], dict[str, Any]], text: str, machine: Machine
+) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    with pytest.raises(SparseccError, match=f"(?s){text}"):
+        kernel.call({"A": csr(torch.int32), "x": torch.from_numpy(X)} | make())
+    assert not machine.library.launches
+
+
+def test_out_must_not_be_an_operand(machine: Machine) -> None:
+    x = torch.zeros(8)
+    with pytest.raises(SparseccError, match="shares memory with an operand"):
+        kernel_of(spmv_plan(SPMV), machine)(A=csr(torch.int32), x=x[:4], out=x[3:6])
+    kernel_of(spmv_plan(SPMV), machine)(A=csr(torch.int32), x=x[:4], out=x[4:7])
+
+
+def test_an_operand_that_is_not_given(machine: Machine) -> None:
+    with pytest.raises(SparseccError, match="operand 'x' is not given"):
+        kernel_of(spmv_plan(SPMV), machine)(A=csr(torch.int32))
+
+
+def test_a_misaligned_address_is_refused_before_the_launch(machine: Machine) -> None:
+    plan = spmv_plan(replace(SPMV, aligned=("x",)))
+    x = torch.zeros(9)[1:5]
+    with pytest.raises(SparseccError, match=r"(?s)x \(in1.values\).*multiple of 16 bytes.*clone"):
+        kernel_of(plan, machine)(A=csr(torch.int32), x=x)
+    assert not machine.library.launches
+
+
+def test_rows_may_lie_apart_where_the_kernel_reads_their_stride(machine: Machine) -> None:
+    x = torch.arange(160, dtype=torch.float32).reshape(8, 20)[:, :16]
+    w = torch.arange(48, dtype=torch.float32).reshape(3, 16)
+    kernel = Remakes(machine).kernel()
+    assert torch.allclose(kernel(X=x, W=w), x @ w.T)
+    with pytest.raises(SparseccError, match=r"'W' has shape \(3, 16\) and strides \(20, 1\)"):
+        kernel(X=x, W=torch.zeros(3, 20)[:, :16])
+    with pytest.raises(SparseccError, match="can't follow"):
+        kernel(X=torch.zeros(16, 8).T, W=w)
+
+
+def test_work_memory_and_counters(machine: Machine) -> None:
+    dense = str(parse_format("dense", 1))
+    operands = (Operand("x", (None,), "f32", dense),)
+    plan = program(TOTAL, operands, launch("total", 1, (("i", ((0, 0),)),), ()))
+    kernel = kernel_of(plan, machine)
+    x = torch.arange(100, dtype=torch.float32)
+    for _ in range(3):  # each launch leaves the counters at zero
+        assert float(kernel(x=x)) == 4950
+    (launcher,) = kernel.program(kernel).steps
+    (kept,) = launcher.counters.values()
+    assert not kept.any()
+    machine.captures = True
+    kept.fill_(1)  # in a graph the counters are its own
+    assert float(kernel(x=x)) == 4950
+
+
+def test_an_empty_grid_is_not_launched(machine: Machine) -> None:
+    empty = torch.sparse_csr_tensor(
+        torch.zeros(1, dtype=torch.int32),
+        torch.zeros(0, dtype=torch.int32),
+        torch.zeros(0),
+        size=(0, 4),
+    )
+    y = kernel_of(spmv_plan(SPMV), machine)(A=empty, x=torch.from_numpy(X))
+    assert tuple(y.shape) == (0,) and not machine.library.launches
+
+
+# -- contractions --------------------------------------------------------------------------------
+
+
+def test_buckets() -> None:
+    found = [bucket(n) for n in (1, 8, 9, 16, 17, 64, 65, 512, 513, 4096, 10**6)]
+    assert found == [8, 8, 16, 16, 32, 64, 128, 512, 1024, 4096, 4096]
+
+
+def test_a_contraction_is_compiled_for_what_it_meets(machine: Machine) -> None:
+    remakes = Remakes(machine)
+    kernel = remakes.kernel()
+    w = torch.ones(3, 16)
+    for tokens in (1, 5, 8, 9):
+        x = torch.ones(tokens, 16)
+        assert torch.equal(kernel(X=x, W=w), torch.full((tokens, 3), 16.0))
+    kernel(X=torch.ones(4, 20), W=torch.ones(3, 20))
+    kernel(X=torch.ones(4, 18), W=torch.ones(3, 18))  # rows of 72 bytes
+    plain = {"rows": 3, "steps": None, "entries": None}
+    assert remakes.asked == [
+        {"tokens": 8, "reduction": 16, "aligned": True, **plain},
+        {"tokens": 16, "reduction": 16, "aligned": True, **plain},
+        {"tokens": 8, "reduction": 20, "aligned": True, **plain},
+        {"tokens": 8, "reduction": 18, "aligned": False, **plain},
+    ]
+
+
+def test_tokens_that_are_given_are_kept(machine: Machine) -> None:
+    remakes = Remakes(machine)
+    kernel = remakes.kernel(tokens=64)
+    kernel(X=torch.ones(2, 16), W=torch.ones(3, 16))
+    assert remakes.asked[0]["tokens"] == 64
+
+
+# -- without a GPU -------------------------------------------------------------------------------
+
+
+def test_without_a_gpu_it_compiles_and_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparsecc.backends.triton.cuda._NAMES", ())
+    kernel = kernel_of(spmv_plan(SPMV), None)
+    assert kernel.resources["spmv"]["threads"] == 32
+    with pytest.raises(SparseccError, match="there is no GPU here.*\n.*interpret=True"):
+        kernel(A=csr(torch.int32), x=torch.from_numpy(X))
+    with pytest.raises(SparseccError, match="there is no GPU here"):
+        sc.compile("y[i] = x[i]", x=X, target="gpu")
+
+
+def test_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), None).with_options(interpret=True)
+    assert kernel.machine() is interpreter()
+    y = kernel(A=sc.asarray(ROWS).to("CSR@i32/i32"), x=X)
+    assert type(y) is np.ndarray and np.array_equal(y, ROWS @ X)
+    y = kernel(A=csr(torch.int32), x=torch.from_numpy(X))
+    assert isinstance(y, torch.Tensor) and np.array_equal(y.numpy(), ROWS @ X)
+    assert not kernel.notes  # nothing was copied
+    monkeypatch.setenv("SPARSECC_INTERPRET", "1")
+    assert kernel_of(spmv_plan(SPMV), None).interpret
+
+
+def test_options_of_gpus_are_refused_on_the_cpu() -> None:
+    with pytest.raises(SparseccError, match="for GPU targets"):
+        sc.compile("y[i] = x[i]", x=X, interpret=True)
+
+
+# -- devices -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("library", "text"),
+    [
+        (Library(capability=(8, 0)), "code for sm_90 does not run on a GPU of the tests.*older"),
+        (Library(capability=(10, 0)), "code for sm_90 does not run on a GPU of the tests"),
+        (Library(shared=-1), "needs 0 bytes of shared memory, the GPU gives a block -1"),
+        (Library(fails={"cuModuleLoadData": 209}), "loading kernel spmv failed: CUDA_ERROR_209, what 209"),
+        (Library(fails={"cuModuleLoadData": 2}), "not enough memory for loading kernel spmv"),
+        (Library(fails={"cuLaunchKernel": 700}), "launching kernel spmv failed: CUDA_ERROR_700"),
+    ],
+)  # fmt: skip
+def test_a_device_that_can_not(library: Library, text: str) -> None:
+    with pytest.raises(SparseccError, match=f"(?s){text}"):
+        kernel_of(spmv_plan(SPMV), Machine(library))(A=csr(torch.int32), x=torch.from_numpy(X))
+
+
+def test_code_of_ampere_goes_to_a_newer_device_as_ptx() -> None:
+    machine = Machine(Library())
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    kernel.request = replace(kernel.request, target="sm_80")
+    y = kernel(A=csr(torch.int32), x=torch.from_numpy(X))
+    assert np.array_equal(y.numpy(), ROWS @ X)
+    (code,) = machine.library.loaded
+    assert b".target sm_80" in code and code.endswith(b"\0")
+    assert kernel.notes == ["code for sm_80: the driver translates its PTX for a GPU of the tests"]
+
+
+# -- other results and plans ---------------------------------------------------------------------
+
+SCALE = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(val, out, pos, rows):
+    end = tl.load(pos + rows)
+    for start in range(0, end, 4):
+        at = start + tl.arange(0, 4)
+        tl.store(out + at, 2 * tl.load(val + at, mask=at < end, other=0.0), mask=at < end)
+
+
+def grid(rows):
+    return (1,)
+"""
+
+
+def scaled() -> Plan:
+    """``B[i,j] = 2 * A[i,j]`` on the pattern of A."""
+    fmt = str(parse_format("CSR", 2).with_widths(32, 32))
+    source = replace(
+        SPMV,
+        entry="scale",
+        text=SCALE,
+        arguments=(("val", "*fp32"), ("out", "*fp32"), ("pos", "*i32"), ("rows", "i32")),
+        roles=("in0.values", "out.values", "in0.positions1", "in0.dim0"),
+        aligned=(),
+    )
+    extents = (("i", ((0, 0),)), ("j", ((0, 1),)))
+    made = launch(
+        "scale", 1, extents, (0, 1), assembly="pattern", pattern=0, format=fmt, covers=False
+    )
+    return program(source, (Operand("A", (None, None), "f32", fmt),), made)
+
+
+def test_a_result_on_a_pattern_shares_it(machine: Machine) -> None:
+    matrix = csr(torch.int32)
+    found = kernel_of(scaled(), machine)(A=matrix)
+    assert found.layout == torch.sparse_csr
+    assert torch.equal(found.to_dense(), 2 * torch.from_numpy(ROWS))
+    assert found.col_indices().data_ptr() == matrix.col_indices().data_ptr()
+    with pytest.warns(OperandConverted):
+        host = kernel_of(scaled(), machine)(A=sc.asarray(ROWS).to("CSR@i32/i32"))
+    assert isinstance(host, sc.SparseTensor) and np.array_equal(host.to_numpy(), 2 * ROWS)
+    with pytest.raises(SparseccError, match="not dense.*\n.*leave out= away"):
+        kernel_of(scaled(), machine)(A=matrix, out=torch.zeros(3, 4))
+
+
+def test_a_conversion_of_the_plan_is_done_on_the_host_or_refused(machine: Machine) -> None:
+    plan = spmv_plan(SPMV)
+    (step,) = plan.tiles
+    csc, rows = parse_format("CSC", 2).with_widths(32, 32), plan.operands[0].format
+    moved = replace(
+        step,
+        launch=replace(
+            step.launch, inputs=(2, 1), dest=3, extents=(("i", ((2, 0),)), ("j", ((2, 1), (1, 0))))
+        ),
+    )
+    operands = (replace(plan.operands[0], format=str(csc)), plan.operands[1])
+    plan = Plan(operands, (Convert(0, 2, rows, "rows are wanted"), moved), (3,), ("y",))
+    kernel = kernel_of(plan, machine)
+    a = sc.asarray(ROWS).to(csc)
+    assert np.array_equal(kernel(A=a, x=torch.from_numpy(X)).numpy(), ROWS @ X)
+    columns = torch.from_numpy(ROWS).to_sparse_csc()
+    matrix = torch.sparse_csc_tensor(
+        columns.ccol_indices().int(), columns.row_indices().int(), columns.values(), size=(3, 4)
+    )
+    with pytest.raises(SparseccError, match="not done on a GPU.*\n.*convert the operand first"):
+        kernel(A=matrix, x=torch.from_numpy(X))
+
+
+def test_a_plan_goes_to_the_disk_and_back() -> None:
+    import json
+
+    for plan in (spmv_plan(SPMV), matmul_plan(), scaled()):
+        assert Plan.from_json(json.loads(json.dumps(plan.to_json()))) == plan
+
+
+def test_explain_says_what_runs() -> None:
+    text = kernel_of(matmul_plan(), None).explain()
+    assert "Y = a program of the tests" in text.replace("y =", "Y =")
+    assert 'code: blocks for sm_90, #tile.schedule<"hand", {number = 0}>' in text
+    assert "3 are legal; kernel.autotune() measures them" in text
+
+
+def test_a_kernel_that_packs_nothing() -> None:
+    kernel = kernel_of(spmv_plan(SPMV), None)
+    with pytest.raises(SparseccError, match="does not read operand 'A' packed"):
+        kernel.pack(A=ROWS)
+    with pytest.raises(SparseccError, match="no operand 'B'"):
+        kernel.pack(B=ROWS)
+    with pytest.raises(SparseccError, match="no 'elf'"):
+        kernel.asm("elf")
+    assert isinstance(kernel, TileKernel)
