@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sparsecc.formats import parse_format
-from sparsecc.passes.tiling.tile_kernel import SparseResult
+from sparsecc.passes.tiling.tile_arguments import SparseResult
 from sparsecc.storage.entries import from_coords
 from tests import tiles
 from tests.oracle.corpus import ROWS, Row
@@ -25,6 +25,7 @@ SCHEDULES: tuple[dict[str, str], ...] = (
     {"rows": "1", "columns": "4", "positions": "1", "sums": "1"},
     {"rows": "4", "columns": "1", "positions": "4", "sums": "1"},
     {"rows": "2", "columns": "4", "positions": "1", "sums": "2"},
+    {"rows": "1", "columns": "2", "positions": "1", "sums": "1", "split": "3"},
 )
 SHARDS = 4
 
