@@ -14,7 +14,9 @@ from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
+    BFloat16Type,
     ComplexType,
+    Float16Type,
     Float32Type,
     Float64Type,
     FloatAttr,
@@ -72,6 +74,10 @@ def dtype_name(element: Attribute) -> str:
             return "f64"
         case Float32Type():
             return "f32"
+        case Float16Type():
+            return "f16"
+        case BFloat16Type():
+            return "bf16"
         case ComplexType():
             return "c128" if isinstance(element.element_type, Float64Type) else "c64"
         case IntegerType() if element.width.data == 1:

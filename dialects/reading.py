@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import (
@@ -10,6 +11,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     MemRefType,
+    Signedness,
     StringAttr,
     TensorType,
     VectorType,
@@ -25,6 +27,16 @@ def element_type(type_: Attribute) -> Attribute:
     return type_
 
 
+def block_shape(type_: Attribute) -> tuple[int, ...]:
+    """The shape of a vector; no axes for a scalar."""
+    return cast("VectorType[Attribute]", type_).get_shape() if isinstance(type_, VectorType) else ()
+
+
+def block_type(shape: Sequence[int], element: Attribute) -> Attribute:
+    """The vector type of a shape; the element's own where there are no axes."""
+    return VectorType(element, shape) if shape else element
+
+
 def integer_width(type_: Attribute) -> int:
     """The bits of an integer type; 0 for other types."""
     return cast("IntegerType", type_).width.data if isinstance(type_, IntegerType) else 0
@@ -35,6 +47,13 @@ def elements(attribute: Attribute | None) -> tuple[Attribute, ...]:
     if isinstance(attribute, ArrayAttr):
         return cast("ArrayAttr[Attribute]", attribute).data
     return ()
+
+
+def is_unsigned(type_: Attribute) -> bool:
+    """Whether a type is an unsigned integer's (``ui8``)."""
+    if not isinstance(type_, IntegerType):
+        return False
+    return cast("IntegerType", type_).signedness.data == Signedness.UNSIGNED
 
 
 def strings(attribute: Attribute | None) -> list[str]:

@@ -11,8 +11,9 @@ import numpy as np
 
 from sparsecc import driver
 from sparsecc.diagnostics import OperandError, UsageError
+from sparsecc.elements import NAMES, name_of
 from sparsecc.formats import Format, parse_format
-from sparsecc.runtime.compiled_kernel import NAMES, Kernel, actual_format
+from sparsecc.runtime.compiled_kernel import Kernel, actual_format
 from sparsecc.runtime.execute import ExtentsDiffer
 from sparsecc.storage.entries import from_coords
 from sparsecc.storage.ingest import asarray
@@ -26,7 +27,7 @@ __all__ = [
 
 class UnknownDtype(OperandError):
     text = "there is no element type {dtype!r}"
-    help_text = "known: f64 f32 i8 i16 i32 i64 u8 u16 u32 u64 bool c64 c128"
+    help_text = f"known: {' '.join(NAMES)}"
 
 
 class BadOut(UsageError):
@@ -48,9 +49,7 @@ class Spec:
     format: str | Format | None = None
 
     def operand(self) -> driver.OperandSpec:
-        # A NumPy dtype equals the strings that NumPy reads it from, and its 'i8' has eight bytes.
-        known = isinstance(self.dtype, str) and self.dtype in NAMES.values()
-        name = self.dtype if known else _dtype_name(self.dtype)
+        name = _element_name(self.dtype)
         if self.format == "*":
             return driver.OperandSpec(tuple(self.shape), name, None)
         rank = len(self.shape)
@@ -70,14 +69,23 @@ def read(
     return files.read(path, format=format, key=key)
 
 
-def _dtype_name(dtype: Any) -> str:
+def _element_name(dtype: Any) -> str:
+    """Our name of an element type. Raises UnknownDtype."""
+    # A NumPy dtype equals the strings that NumPy reads it from, and its 'i8' has eight bytes.
+    if isinstance(dtype, str) and (dtype in NAMES or dtype == "bfloat16"):
+        return "bf16" if dtype == "bfloat16" else dtype
     try:
-        found = NAMES.get(np.dtype(dtype))
+        found = name_of(np.dtype(dtype))
     except TypeError:
         found = None
     if found is None:
         raise UnknownDtype(dtype=str(dtype))
     return found
+
+
+def _known_name(tensor: SparseTensor) -> str:
+    """The element type of a tensor, which is one of ours."""
+    return name_of(tensor.dtype) or str(tensor.dtype)
 
 
 def _operand(given: Any, gpu: bool) -> tuple[driver.OperandSpec, Any]:
@@ -88,7 +96,7 @@ def _operand(given: Any, gpu: bool) -> tuple[driver.OperandSpec, Any]:
         return spec, given
     tensor = given if isinstance(given, SparseTensor) else asarray(given)
     spec = driver.OperandSpec(
-        (None,) * tensor.rank, NAMES[tensor.dtype], str(actual_format(tensor))
+        (None,) * tensor.rank, _known_name(tensor), str(actual_format(tensor))
     )
     return spec, tensor
 
@@ -119,14 +127,16 @@ def _out_name(out: Any) -> str | None:
 
 
 def compile(
-    expr: str, *, out: str | Format | None = None, target: str = "cpu", operands: Mapping[str, Any] | None = None,
-    tokens: int | None = None, schedule: str | Mapping[str, str] | None = None, interpret: bool = False,
-    autotune: bool = False, **named: Any,
+    expr: str, *, out: str | Format | None = None, out_dtype: Any = None, target: str = "cpu",
+    operands: Mapping[str, Any] | None = None, tokens: int | None = None,
+    schedule: str | Mapping[str, str] | None = None, interpret: bool = False, autotune: bool = False, **named: Any,
 ) -> Kernel:  # fmt: skip
     """Compile an expression for operands given as tensors, arrays or Specs.
 
     ``operands`` holds those whose names are this function's keywords. ``out`` is the result's format
-    (None: inferred). ``target``: see ``sparsecc targets``; ``gpu`` is the GPU that is present.
+    (None: inferred). ``out_dtype`` (a name or a NumPy type) is what operands are converted to before anything
+    is computed, and the type of the result: i8 by i8 to i32. ``target``: see
+    ``sparsecc targets``; ``gpu`` is the GPU that is present.
 
     For GPUs: ``tokens``, how many tokens a contraction is made for (None: for what it meets, range by range);
     ``schedule``, of the kernel or of kernels by name, as ``explain()`` prints it; ``interpret``, run in Triton's
@@ -135,7 +145,7 @@ def compile(
     Raises ExpressionError, FormatError, OperandError, UnsupportedError, TargetError."""
     given = {**(operands or {}), **named}
     kernel, _ = _compile(
-        "expression", expr, given, out, _interpreted(target, interpret), tokens=tokens
+        "expression", expr, given, out, _interpreted(target, interpret), out_dtype, tokens=tokens
     )
     return _with_options(kernel, schedule, interpret, autotune)
 
@@ -164,7 +174,13 @@ def _with_options(
 
 
 def _compile(
-    kind: str, text: str, given: Mapping[str, Any], out: Any, target: str, **options: Any
+    kind: str,
+    text: str,
+    given: Mapping[str, Any],
+    out: Any,
+    target: str,
+    out_dtype: Any = None,
+    **options: Any,
 ) -> tuple[Kernel, dict[str, Any]]:
     specs: list[tuple[str, driver.OperandSpec]] = []
     tensors: dict[str, Any] = {}
@@ -173,7 +189,8 @@ def _compile(
         specs.append((name, spec))
         if tensor is not None:
             tensors[name] = tensor
-    request = driver.Request(kind, text, tuple(specs), _out_name(out), target, **options)
+    dtype = None if out_dtype is None else _element_name(out_dtype)
+    request = driver.Request(kind, text, tuple(specs), _out_name(out), dtype, target, **options)
     return driver.compile_request(request), tensors
 
 
@@ -181,6 +198,7 @@ def evaluate(
     expr: str,
     *,
     out: Any = None,
+    out_dtype: Any = None,
     target: str = "cpu",
     operands: Mapping[str, Any] | None = None,
     **named: Any,
@@ -189,7 +207,7 @@ def evaluate(
 
     Gives an ndarray if the result is dense, a NumPy scalar if it has rank 0, else a SparseTensor."""
     given = {**(operands or {}), **named}
-    kernel, tensors = _compile("expression", expr, given, out, target)
+    kernel, tensors = _compile("expression", expr, given, out, target, out_dtype)
     try:
         return kernel.call(tensors, _memory(out))
     except ExtentsDiffer:
@@ -199,10 +217,12 @@ def evaluate(
         raise
 
 
-def einsum(subscripts: str, *operands: Any, out: Any = None, target: str = "cpu") -> Any:
+def einsum(
+    subscripts: str, *operands: Any, out: Any = None, out_dtype: Any = None, target: str = "cpu"
+) -> Any:
     """``numpy.einsum`` for sparse and dense operands: explicit, implicit and ellipsis forms."""
     given = {f"op{n}": operand for n, operand in enumerate(operands)}
-    kernel, tensors = _compile("einsum", subscripts, given, out, target)
+    kernel, tensors = _compile("einsum", subscripts, given, out, target, out_dtype)
     return kernel.call(tensors, _memory(out))
 
 

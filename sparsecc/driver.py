@@ -103,7 +103,7 @@ def front(request: Request) -> ModuleOp:
         if request.out is None
         else parse_format(request.out, len(getattr(program.statements[-1].target, "indices", ())))
     )
-    return build_module(resolve(program, types, out))
+    return build_module(resolve(program, types, out, request.out_dtype))
 
 
 def check_extents(text: str, operands: Sequence[tuple[str, tuple[int, ...], str]]) -> None:

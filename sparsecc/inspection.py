@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsecc.diagnostics import FormatError
+from sparsecc.diagnostics import FormatError, LimitError
 from sparsecc.formats import Format, known_name, parse_format
 from sparsecc.formats.level import AnyInts, Ints
 from sparsecc.storage import limits
-from sparsecc.storage.layout import level_coordinates
+from sparsecc.storage.layout import is_nonzero, level_coordinates
 from sparsecc.storage.order import sort_and_combine, sorted_order
 from sparsecc.storage.tensor import SparseTensor
 
@@ -24,7 +24,7 @@ AnyArray = npt.NDArray[Any]
 
 BLOCK_SIZES = (2, 4, 8, 16)
 GROUPS = ((2, 4), (1, 4), (4, 8))
-MATRIX_FORMATS = tuple("dense CSR CSC COO DCSR DCSC BSR(2,2) BSR(4,4) ELL 2:4".split())
+MATRIX_FORMATS = tuple("dense CSR CSC COO DCSR DCSC BSR(2,2) BSR(4,4) ELL BITMAP 2:4".split())
 TENSOR_FORMATS = ("dense", "COO", "CSF")
 LARGEST_TRIAL = 1 << 26
 """Index entries that sizing a format may take for a while; larger formats are left out."""
@@ -131,7 +131,7 @@ def _matrix_lines(matrix: Matrix) -> list[str]:
 def inspect(tensor: SparseTensor) -> Inspection:
     """The facts of a tensor, in time linear in its entries but for sorting."""
     coords, values = tensor.to_coords()
-    real = values != 0
+    real = is_nonzero(values)
     nonzeros = int(np.count_nonzero(real))
     cells = limits.volume(tensor.shape)
     matrix, names = None, TENSOR_FORMATS if tensor.shape else ("dense",)
@@ -248,7 +248,7 @@ def _bytes_in(
             sizes[name] = bytes_in(parse_format(name, len(shape)), coords, values, shape)
         except FormatError:
             sizes[name] = None
-        except _TooLargeToTry:
+        except (LimitError, _TooLargeToTry):
             continue
     return sizes
 

@@ -18,7 +18,8 @@ class OperandSpec:
 class Request:
     """All that a compilation depends on.
 
-    ``kind``: ``expression``, ``einsum`` or ``mlir``. The rest is for GPUs: how large a contraction is where types don't
+    ``out_dtype``: what operands are converted to before they are multiplied. ``kind``: ``expression``, ``einsum`` or
+    ``mlir``. What follows ``name`` is for GPUs: how large a contraction is where types don't
     say it (``tokens``: at most so many; None: open), whether its dense operand is ``aligned`` to 16 bytes, what is
     known of a packed weight (``steps`` and ``entries`` of its chunks), and ``schedules`` of kernels by name, where the
     first is not the one."""
@@ -27,6 +28,7 @@ class Request:
     text: str
     operands: tuple[tuple[str, OperandSpec], ...] = ()
     out: str | None = None
+    out_dtype: str | None = None
     target: str = "cpu"
     entry: str = "main"
     name: str = "<expression>"

@@ -137,6 +137,7 @@ def _gpu_rates(
     bandwidth: float,
     clock: float,
     processors: int,
+    shared: int,
     *more: tuple[str, Rate],
 ) -> tuple[tuple[str, Rate], ...]:
     return (
@@ -145,6 +146,7 @@ def _gpu_rates(
         ("bandwidth", Rate(bandwidth * 1e12, "B/s", "data sheet")),
         ("clock", Rate(clock * 1e9, "Hz", "assumed")),
         ("processors", Rate(processors, "SM", "data sheet")),
+        ("shared_memory", Rate(shared * 1024, "B/block", "data sheet")),
         ("issue_lanes", Rate(128, "lane/clock/SM", "data sheet")),
         ("popcounts", Rate(16, "1/clock/SM", "data sheet")),
         *more,
@@ -172,7 +174,7 @@ TARGETS: dict[str, Target] = {
             _AMPERE,
             _GPU_DTYPES,
             _MMA,
-            _gpu_rates(312, 624, 2.04, 1.41, 108),
+            _gpu_rates(312, 624, 2.04, 1.41, 108, 163),
             generates=True,
         ),
         Target(
@@ -188,6 +190,7 @@ TARGETS: dict[str, Target] = {
                 4.8,
                 1.755,
                 132,
+                227,
                 ("copy_bandwidth", Rate(4.3e12, "B/s", "measured")),
                 ("read_bandwidth", Rate(4.09e12, "B/s", "measured")),
             ),
@@ -201,7 +204,7 @@ TARGETS: dict[str, Target] = {
             _AMPERE | {_A.BULK_COPY, _A.TMEM, _A.TMEM_SPARSE_MMA, _A.FP8},
             _GPU_DTYPES | {"f8e4m3", "f8e5m2"},
             _MMA,
-            _gpu_rates(2250, 4500, 8.0, 1.85, 148),
+            _gpu_rates(2250, 4500, 8.0, 1.85, 148, 227),
             generates=True,
         ),
     )

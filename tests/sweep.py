@@ -12,7 +12,7 @@ import random
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,13 +33,15 @@ from tests.oracle.generator import generate, random_pattern, random_values
 
 FORMATS: dict[int, tuple[str, ...]] = {
     0: ("dense",),
-    1: ("dense", "SV"),
-    2: ("dense", "CSR", "CSC", "COO", "DCSR", "BSR(2,2)", "ELL", "2:4"),
+    1: ("dense", "SV", "BITMAP"),
+    2: ("dense", "CSR", "CSC", "COO", "DCSR", "BSR(2,2)", "ELL", "2:4", "2:4+CSR", "BITMAP"),
     3: ("dense", "CSF", "CSF(2,0,1)", "CSF(1,2,0)", "COO(3)", "dds"),
     4: ("dense", "CSF", "CSF(3,1,0,2)", "COO(4)"),
 }
-DTYPES = ("f64", "f32", "i32")
+DTYPES = ("f64", "f32", "i32", "f16", "bf16")
 EXTENTS = (0, 1, 2, 3, 5, 7)
+TOLERANCES = {"f32": 1e-5, "c64": 1e-5, "f16": 2e-3, "bf16": 1.6e-2}
+"""Of results that are not exact; two units in the last place of 16 bits."""
 REFUSALS = (UnsupportedError, FormatError, LimitError)
 
 
@@ -129,6 +131,9 @@ def random_trial(seed: int) -> Trial:
             ("i64", "u8", "f32"),
             ("c128", "f64"),
             ("bool",),
+            ("f16",),
+            ("bf16",),
+            ("f16", "bf16", "f32", "i8"),
         )
     )
     case = generate(seed, kinds)
@@ -144,7 +149,9 @@ def _wide(rng: random.Random, name: str) -> str:
     """A format now and then with widths of its own."""
     if name == "dense" or rng.random() < 0.8:
         return name
-    return f"{name}@{rng.choice(('i64/i64', 'i64/i32', 'i16/i8', 'i32/i64'))}"
+    widths = rng.choice(("i64/i64", "i64/i32", "i16/i8", "i32/i64"))
+    # A bitmap's words take 32 bits.
+    return f"{name}@{widths.replace('i16', 'i32') if 'BITMAP' in name else widths}"
 
 
 def make_operands(trial: Trial) -> tuple[dict[str, Operand], dict[str, Any]]:
@@ -159,7 +166,7 @@ def make_operands(trial: Trial) -> tuple[dict[str, Operand], dict[str, Any]]:
             plain[name], ours[name] = (values, None), values
             continue
         stored = random_pattern(rng, shape)
-        if name_of_format.startswith("2:4"):
+        if name_of_format.startswith("2:4") and "+" not in name_of_format:
             stored &= _at_most_two_of_four(stored)
         fmt = parse_format(name_of_format, len(shape))
         if fmt.padded:
@@ -178,13 +185,13 @@ def _at_most_two_of_four(stored: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return keep
 
 
-def problem(trial: Trial) -> str:
+def problem(trial: Trial, compute: Callable[..., Any] = api.evaluate) -> str:
     """What is wrong with the compiled answer; empty if nothing. Raises what the compiler raises."""
     plain, ours = make_operands(trial)
     values, stored = evaluate(trial.text, plain)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = api.evaluate(trial.text, out=trial.out, operands=ours)
+        result = compute(trial.text, out=trial.out, operands=ours)
     if isinstance(result, SparseTensor):
         if trial.out is not None and result.format.with_widths(0, 0) != parse_format(
             trial.out, values.ndim
@@ -212,8 +219,10 @@ def problem(trial: Trial) -> str:
         return f"type {result.dtype}, not {values.dtype}"
     if result.shape != values.shape:
         return f"shape {result.shape}, not {values.shape}"
-    tolerance = {"float32": 1e-5, "complex64": 1e-5}.get(str(values.dtype), 1e-12)
-    if dtypes.is_inexact(_name(values.dtype)):
+    tolerance = TOLERANCES.get(_name(values.dtype), 1e-12)
+    if values.dtype.itemsize == 2 and dtypes.is_inexact(_name(values.dtype)):
+        result, values = result.astype(np.float32), values.astype(np.float32)
+    if values.dtype.kind in "fc":
         same = np.allclose(result, values, rtol=tolerance, atol=tolerance, equal_nan=True)
     else:
         same = np.array_equal(result, values)
@@ -229,13 +238,15 @@ def _name(dtype: np.dtype[Any]) -> str:
     return next(n for n, t in dtypes.NUMPY.items() if t == dtype)
 
 
-def run(trials: Sequence[Trial] | Iterator[Trial]) -> Report:
+def run(
+    trials: Sequence[Trial] | Iterator[Trial], compute: Callable[..., Any] = api.evaluate
+) -> Report:
     """Run trials; wrong answers and crashes are listed, refusals counted by class."""
     report = Report()
     for trial in trials:
         report.cases += 1
         try:
-            found = problem(trial)
+            found = problem(trial, compute)
         except REFUSALS as refusal:
             report.refusals[type(refusal).__name__] += 1
             report.examples.setdefault(type(refusal).__name__, f"{trial}\n{refusal}")

@@ -11,7 +11,8 @@ EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.
 
 
 def test_there_are_examples() -> None:
-    assert {"demo", "spmm", "sddmm", "mttkrp"} <= {path.stem for path in EXAMPLES}
+    named = {"demo", "spmm", "sddmm", "mttkrp", "sparse_linear", "block_linear", "graph_attention"}
+    assert named <= {path.stem for path in EXAMPLES}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -13,13 +13,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WINGS = ("dialects", "passes", "backends")  # folders at the top that are packages of sparsecc
 
-GROUND = {"diagnostics", "formats", "targets", "kernel", "request"}
+GROUND = {"diagnostics", "elements", "formats", "targets", "kernel", "request"}
 VOCABULARY = GROUND | {"storage", "dialects"}
 MACHINE_ROOM = VOCABULARY | {"frontends", "passes", "backends", "runtime"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # room: the rooms that it may import, beside itself
     "diagnostics": set(),
+    "elements": set(),
     "formats": {"diagnostics"},
     "targets": {"diagnostics"},
     "kernel": set(),
@@ -35,7 +36,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "driver": MACHINE_ROOM | {"plugins", "pipeline"},
     "inspection": GROUND | {"storage"},
     "api": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection"},
-    "cli": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
+    "bench": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
+    "integrations": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
+    "cli": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api", "bench"},
     "__main__": {"cli"},
     "": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},  # sparsecc itself
 }

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects.builtin import (
+    BFloat16Type,
     ComplexType,
+    Float16Type,
     Float32Type,
     Float64Type,
     IndexType,
@@ -79,6 +81,10 @@ def c_type(type_: Attribute) -> str:
             return "double"
         case Float32Type():
             return "float"
+        case Float16Type():
+            return "_Float16"
+        case BFloat16Type():
+            return "__bf16"
         case ComplexType():
             return f"{c_type(type_.element_type)} _Complex"
         case VectorType():
@@ -102,6 +108,8 @@ def float_literal(value: float, kind: str) -> str:
         return "NAN"
     if math.isinf(value):
         return "-INFINITY" if value < 0 else "INFINITY"
+    if kind in ("_Float16", "__bf16"):
+        return f"({kind}){value!r}f"
     if kind == "float":
         value = struct.unpack("f", struct.pack("f", value))[0]
         return f"{value!r}f"

@@ -27,7 +27,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from sparsecc.backends.cpu.emit_complex import ComplexEmitter, NoCpuOperation
+from sparsecc.backends.cpu.emit_complex import NoCpuOperation
+from sparsecc.backends.cpu.emit_narrow import LIBRARY, NarrowEmitter, is_narrow
 from sparsecc.backends.cpu.llvm_types import (
     BINARY,
     CASTS,
@@ -60,10 +61,12 @@ def emit_llvm(module: ModuleOp) -> str:
         parts.append(emitter.function())
         if "loops.args" in fn.attributes:
             parts.append(emitter.entry())
+    if any(" half " in part for part in parts):
+        parts.append(LIBRARY)
     return "\n".join([*parts, *sorted(declarations.values()), ""])
 
 
-class _FunctionEmitter(ComplexEmitter):
+class _FunctionEmitter(NarrowEmitter):
     def __init__(self, fn: func.FuncOp, declarations: dict[str, str]) -> None:
         super().__init__(declarations)
         self.fn = fn
@@ -108,7 +111,9 @@ class _FunctionEmitter(ComplexEmitter):
         raise InternalError("a block without a terminator")
 
     def emit(self, op: Operation) -> None:
-        if op.name in DIVISIONS:
+        if self.computes_narrow(op):
+            self.emit_narrow(op)
+        elif op.name in DIVISIONS:
             self.divide_integers(op)
         elif op.name in BINARY:
             kind = llvm_type(op.results[0].type)
@@ -227,12 +232,27 @@ class _FunctionEmitter(ComplexEmitter):
 
     def intrinsic(self, op: Operation) -> None:
         kind = llvm_type(op.results[0].type)
+        text = self.call_intrinsic(op.name, kind, [self.value(v) for v in op.operands])
+        self.define(op.results[0], text)
+
+    def computed(self, op: Operation, operands: list[str], kind: str) -> str:
+        if op.name in INTRINSICS:
+            return self.compute(self.call_intrinsic(op.name, kind, operands))
+        if op.name in CASTS:
+            source = op.operands[0].type
+            given = self.wide_type(source) if is_narrow(source) else llvm_type(source)
+            return self.compute(f"{CASTS[op.name]} {given} {operands[0]} to {kind}")
+        if op.name in BINARY:
+            return self.compute(f"{BINARY[op.name]} {kind} {', '.join(operands)}")
+        raise NoCpuOperation(name=op.name)
+
+    def call_intrinsic(self, name: str, kind: str, operands: Sequence[str]) -> str:
         suffix = f"v{kind[1:-1].replace(' x ', '')}" if kind.startswith("<") else kind
         suffix = suffix.replace("double", "f64").replace("float", "f32")
-        name = f"{INTRINSICS[op.name]}.{suffix}"
-        args = ", ".join(f"{kind} {self.value(v)}" for v in op.operands)
-        self.declarations[name] = f"declare {kind} @{name}({', '.join([kind] * len(op.operands))})"
-        self.define(op.results[0], f"call {kind} @{name}({args})")
+        name = f"{INTRINSICS[name]}.{suffix}"
+        args = ", ".join(f"{kind} {text}" for text in operands)
+        self.declarations[name] = f"declare {kind} @{name}({', '.join([kind] * len(operands))})"
+        return f"call {kind} @{name}({args})"
 
     # -- memory --------------------------------------------------------------------------------
 

@@ -76,9 +76,35 @@ def alignment(type_: Attribute) -> int:
 
 def float_constant(value: float, type_: Attribute) -> str:
     """A float as LLVM reads it exactly: the bits of the double of the same value, in hexadecimal."""
-    if isinstance(type_, Float32Type):
-        value = struct.unpack("f", struct.pack("f", value))[0]
+    match type_:
+        case Float32Type():
+            value = struct.unpack("f", struct.pack("f", value))[0]
+        case Float16Type():
+            return f"0xH{_half(value):04X}"
+        case BFloat16Type():
+            return f"0xR{_bfloat(value):04X}"
+        case _:
+            pass
     return f"0x{struct.unpack('Q', struct.pack('d', value))[0]:016X}"
+
+
+def _half(value: float) -> int:
+    """The bits of the nearest f16; infinite beyond the largest."""
+    try:
+        return struct.unpack("H", struct.pack("e", value))[0]
+    except OverflowError:
+        return 0xFC00 if value < 0 else 0x7C00
+
+
+def _bfloat(value: float) -> int:
+    """The bits of the nearest bf16."""
+    if value != value:
+        return 0x7FC0
+    try:
+        bits: int = struct.unpack("I", struct.pack("f", value))[0]
+    except OverflowError:
+        return 0xFF80 if value < 0 else 0x7F80
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 BINARY: dict[str, str] = {
@@ -105,6 +131,7 @@ INTRINSICS: dict[str, str] = {
     "arith.minnumf": "llvm.minnum", "arith.maxnumf": "llvm.maxnum",
     "math.sqrt": "llvm.sqrt", "math.exp": "llvm.exp", "math.exp2": "llvm.exp2", "math.log": "llvm.log",
     "math.log2": "llvm.log2", "math.log10": "llvm.log10", "math.sin": "llvm.sin", "math.cos": "llvm.cos",
+    "math.ctpop": "llvm.ctpop",
     "math.absf": "llvm.fabs", "math.ceil": "llvm.ceil", "math.floor": "llvm.floor", "math.powf": "llvm.pow",
     "math.fma": "llvm.fma", "math.copysign": "llvm.copysign", "math.trunc": "llvm.trunc",
     "math.roundeven": "llvm.roundeven", "math.round": "llvm.round", "math.tanh": "llvm.tanh",

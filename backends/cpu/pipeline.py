@@ -2,7 +2,13 @@
 
 STAGES: dict[str, tuple[str, ...]] = {
     "tensor": (),
-    "selected": ("generalize-named-ops", "select-formats", "split-blocks", "schedule-loops"),
+    "selected": (
+        "generalize-named-ops",
+        "select-formats",
+        "widen-sums",
+        "split-blocks",
+        "schedule-loops",
+    ),
     "iteration": ("sparsify",),
     "loops": ("lower-iteration",),
 }

@@ -138,14 +138,27 @@ def _interpreter() -> Generator[Any]:
             scope.set_attr(tl.tensor, "__index__", _integer)
         return _Kept
 
+    def create_dot(self: Any, a: Any, b: Any, d: Any, *precision: Any) -> Any:
+        # The interpreter keeps bf16 as integers, and would multiply those.
+        if a.dtype == tl.bfloat16:
+            a, b = (
+                inner.TensorHandle((v.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
+                for v in (a, b)
+            )
+        return plain_dot(self, a, b, d, *precision)
+
+    builder = inner.InterpreterBuilder
+    plain_dot = builder.create_dot
     plain, was, patch_language = inner._implicit_cvt, compiled.__call__, inner._patch_lang
     with knobs.runtime.scope():
         knobs.runtime.interpret = True
         inner._implicit_cvt, compiled.__call__, inner._patch_lang = convert, call, patch
+        builder.create_dot = create_dot
         try:
             yield Executor
         finally:
             inner._implicit_cvt, compiled.__call__, inner._patch_lang = plain, was, patch_language
+            builder.create_dot = plain_dot
             for scope in reversed(scopes.values()):
                 scope.restore()
             inner.InterpretedFunction.rewritten_fn.clear()

@@ -1,4 +1,7 @@
-"""``#sparse_tensor.encoding``: a Format as the encoding of a tensor type, in upstream's syntax."""
+"""``#sparse_tensor.encoding``: a Format as the encoding of a tensor type, in upstream's syntax.
+
+A sum of formats is ours alone: ``#sparse_tensor.encoding<{ sum = [#NM_2_4, #CSR] }>``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
 from sparsecc.dialects.sparse_tensor.encoding_parser import EncodingParser
-from sparsecc.formats import Format
+from sparsecc.formats import Format, SumFormat
 
 
 @irdl_attr_definition
@@ -29,6 +32,9 @@ def spell_encoding(fmt: Format | None) -> str:
     """What stands between the angle brackets, as ``mlir-opt`` prints it."""
     if fmt is None:
         return "*"
+    if isinstance(fmt, SumFormat):
+        parts = (f"#{EncodingAttr.name}<{spell_encoding(part)}>" for part in fmt.parts)
+        return f"{{ sum = [{', '.join(parts)}] }}"
     entries = [f"map = {fmt.with_widths(0, 0)}"]
     if fmt.pos_width:
         entries.append(f"posWidth = {fmt.pos_width}")

@@ -16,12 +16,12 @@ from xdsl.ir import Attribute
 from xdsl.parser import AttrParser
 
 from sparsecc.diagnostics import FormatError, SparseccError, did_you_mean
-from sparsecc.formats import Format, Level, LevelExpr
+from sparsecc.formats import Format, Level, LevelExpr, SumFormat, sum_format
 from sparsecc.formats.format import WIDTHS, BadFormat
 from sparsecc.formats.levels import level_class
 from sparsecc.formats.spelling import level_expr, level_property
 
-KEYS = ("map", "posWidth", "crdWidth", "explicitVal", "implicitVal")
+KEYS = ("map", "sum", "posWidth", "crdWidth", "explicitVal", "implicitVal")
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,12 @@ class EncodingParser:
                 self.fail(f"the key '{key.text}' is given twice; remove one", key)
             seen.add(key.text)
             self.parser.parse_punctuation("=", f" after '{key.text}'")
+            if key.text in ("map", "sum") and fmt is not None:
+                self.fail("an encoding is a map or a sum, not both; remove one", key)
             if key.text == "map":
                 fmt = self.map()
+            elif key.text == "sum":
+                fmt = self.sum()
             elif key.text in widths:
                 widths[key.text] = self.width(key)
             elif key.text == "explicitVal":
@@ -133,7 +137,32 @@ class EncodingParser:
         if fmt is None:
             message = "the encoding has no map; add map = (d0, ...) -> (d0 : dense, ...)"
             self.fail(message, self.since(start))
+        if isinstance(fmt, SumFormat):
+            for role in {"posWidth", "crdWidth"} & seen:
+                message = f"{role} stands in the encodings of the parts; move it there"
+                self.fail(message, self.since(start))
+            return fmt
         return fmt.with_widths(widths["posWidth"], widths["crdWidth"])
+
+    def sum(self) -> Format:
+        """``[#NM_2_4, #CSR]``: the encodings of the parts."""
+        start = self.parser.pos
+        parts: list[Format] = []
+
+        def part() -> None:
+            at = self.parser.pos
+            attribute = self.parser.parse_attribute()
+            data = getattr(attribute, "data", None)
+            if attribute.name != "sparse_tensor.encoding" or not isinstance(data, Format):
+                message = "a part of a sum is an encoding with a map: #sparse_tensor.encoding<{ map = ... }>"
+                self.fail(message, self.since(at))
+            parts.append(data)
+
+        self.parser.parse_comma_separated_list(self.parser.Delimiter.SQUARE, part)
+        try:
+            return sum_format(parts)
+        except BadFormat as error:
+            self.fail(str(error.facts["problem"]), self.since(start))
 
     def width(self, key: Word) -> int:
         value, place = self.number("a width in bits")

@@ -39,6 +39,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from sparsecc.dialects.sparse_tensor import checks
 from sparsecc.dialects.sparse_tensor.types import width_type
+from sparsecc.formats import SumFormat
 
 AnyTensor = TensorType[Attribute]
 AnyMemRef = MemRefType[Attribute]
@@ -81,6 +82,8 @@ class ReinterpretMapOp(IRDLOperation):
     def verify_(self) -> None:
         source = checks.chosen(self.source.type, "the source")
         dest = checks.chosen(self.dest.type, "the result")
+        if isinstance(source, SumFormat) or isinstance(dest, SumFormat):
+            raise VerifyException("a sum of formats has no levels to be seen by")
         if source.levels != dest.levels or (
             (source.pos_width, source.crd_width) != (dest.pos_width, dest.crd_width)
         ):

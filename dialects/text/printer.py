@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.printer import Printer
 
 from sparsecc.dialects.sparse_tensor.attributes import EncodingAttr, spell_encoding
-from sparsecc.formats import Format, known_name
+from sparsecc.formats import Format, SumFormat, known_name
 
 
 class AsmPrinter(Printer):
@@ -67,7 +67,9 @@ def alias_name(fmt: Format | None) -> str:
     if fmt is None:
         return "ANY"
     short = known_name(fmt)
-    if re.fullmatch(r"\d+:\d+", short):
+    if isinstance(fmt, SumFormat):
+        short = f"SUM:{short}" if "(d0" not in short else "SUM"
+    elif re.fullmatch(r"\d+:\d+", short):
         short = f"NM:{short}"
     if short.startswith("("):
         short = "DENSE" if fmt.is_dense else "SPARSE"

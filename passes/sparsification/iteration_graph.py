@@ -64,8 +64,11 @@ def digit_edges(view: GenericView) -> Edges:
     }
 
 
-def order_loops(view: GenericView, out_order: tuple[int, ...] | None) -> LoopOrder:
-    """The cheapest order. ``out_order``: loop indices of the result's levels, or None if it is dense."""
+def order_loops(
+    view: GenericView, out_order: tuple[int, ...] | None, sums_inside: bool = False
+) -> LoopOrder:
+    """The cheapest order. ``out_order``: loop indices of the result's levels, or None if it is dense.
+    ``sums_inside``: reductions stand inside all loops of the result, so that nothing is added to in memory."""
     fixed = [(k, edges) for k, edges in enumerate(map(operand_edges, view.inputs)) if edges]
     outs: list[tuple[float, tuple[int, ...] | None]] = [(0.0, out_order)]
     if out_order is not None:
@@ -87,6 +90,8 @@ def order_loops(view: GenericView, out_order: tuple[int, ...] | None) -> LoopOrd
     # Loops of the result come first, so that a reduction stays in a register.
     rank = {k: n for n, k in enumerate([*(out_order or view.out_indices), *view.reductions])}
     digits = digit_edges(view)
+    if sums_inside:
+        digits |= {(k, r) for k in view.out_indices for r in view.reductions}
     best: tuple[float, LoopOrder] | None = None
     for cost, _, choice, out in candidates:
         if best is not None and best[0] <= cost:

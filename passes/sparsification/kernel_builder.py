@@ -25,7 +25,6 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from sparsecc.dialects import iteration
-from sparsecc.dialects.reading import element_type
 from sparsecc.formats import Ability
 from sparsecc.passes.sparsification import merge_lattice
 from sparsecc.passes.sparsification.host import initial_constant, initial_value
@@ -35,7 +34,6 @@ from sparsecc.passes.sparsification.term import (
     Node,
     NotSparsifiable,
     Structure,
-    stored_type,
 )
 from sparsecc.passes.sparsification.term_values import Result, State
 
@@ -65,7 +63,7 @@ class KernelBuilder(LoopNest):
             if isinstance(vector, DenseArrayBase)
             else (),
         )
-        self.element: Attribute = stored_type(element_type(out_type))
+        self.element: Attribute = self.view.sum_type
         self.last_out = max((self.order.index(k) for k in self.view.out_indices), default=-1)
 
     def kernel(self) -> func.FuncOp:
@@ -330,4 +328,10 @@ class KernelBuilder(LoopNest):
             result.present if self.assembly in ("append", "workspace", "coordinates") else None
         )
         accumulate = self.accumulates() or (self.assembly == "dense" and self.reads_init())
+        if self.view.rounding is not None:
+            if accumulate or self.assembly in ("workspace", "coordinates"):
+                raise NotSparsifiable(
+                    problem="its sums would be rounded at each step; run widen-sums before schedule-loops"
+                )
+            value = self.apply(self.view.rounding, [value])
         self.end(iteration.InsertOp(value, self.out, coordinates, at, present, accumulate))

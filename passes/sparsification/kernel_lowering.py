@@ -5,7 +5,7 @@ What loops look like is in :mod:`coiteration`, how results are put together in :
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith, func, scf, tensor
@@ -68,6 +68,8 @@ def last_operands(region: Region) -> Sequence[SSAValue]:
 class KernelLowering:
     """One kernel to one function of loops; ``counting``: it only finds how much it would store."""
 
+    new_arguments: Callable[[], Arguments] = Arguments
+
     def __init__(self, kernel: func.FuncOp, counting: bool) -> None:
         self.kernel = kernel
         self.counting = counting
@@ -78,7 +80,7 @@ class KernelLowering:
         self.width = 1
         self.vector_index: SSAValue | None = None
         """The coordinate of a block of ``width`` columns, inside a vectorised loop."""
-        self.args = Arguments()
+        self.args = self.new_arguments()
         *inputs, self.out = kernel.body.block.args
         for number, arg in enumerate([*inputs, self.out]):
             self.owners[arg] = "out" if arg is self.out else f"in{number}"

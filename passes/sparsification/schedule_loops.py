@@ -23,9 +23,12 @@ from xdsl.context import Context
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BFloat16Type,
     ComplexType,
     DenseArrayBase,
     FixedBitwidthType,
+    Float16Type,
+    Float32Type,
     IntegerType,
     ModuleOp,
     StringAttr,
@@ -40,7 +43,7 @@ from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ConvertOp
 from sparsecc.dialects.sparse_tensor.types import ranked_tensor
-from sparsecc.formats import Ability, Format, dense_format, known_name
+from sparsecc.formats import Ability, Format, SumFormat, dense_format, known_name
 from sparsecc.formats.format import LevelExpr
 from sparsecc.formats.level import Level
 from sparsecc.formats.levels.compressed import Compressed
@@ -50,6 +53,7 @@ from sparsecc.passes.sparsification.iteration_graph import order_loops
 from sparsecc.passes.sparsification.kernel_arguments import DEFAULT_WIDTH
 from sparsecc.passes.sparsification.merge_lattice import pattern_leaf
 from sparsecc.passes.sparsification.term import Access, GenericView, Node, Structure, tensor_format
+from sparsecc.targets import TargetAbility, known_target
 
 VECTOR_BYTES = (128, 32)
 """Block widths of a vectorised loop: two AVX-512 or four AVX2 registers of accumulators, enough to hide
@@ -72,6 +76,32 @@ def walkable(fmt: Format) -> bool:
         and fmt.ordered
         and all(level.can(Ability.FULL) or level.can(Ability.ITERATE) for level in fmt.levels)
     )
+
+
+def looked_up(access: Access) -> bool:
+    """Whether every level of an operand that can't be walked is looked up below dense ones, as the columns of
+    ``A[i,i]`` are."""
+    fmt = access.format
+    if not fmt.exprs or not fmt.is_permutation or not fmt.ordered:
+        return False
+    for n, level in enumerate(fmt.levels):
+        if level.can(Ability.FULL) or level.can(Ability.ITERATE):
+            continue
+        above = [access.level_index(k) for k in range(n)]
+        dense = all(fmt.levels[k].can(Ability.FULL) for k in range(n))
+        if not (level.can(Ability.LOCATE) and dense and access.level_index(n) in above):
+            return False
+    return True
+
+
+def why_not_walked(fmt: Format) -> str:
+    """Why an operand is converted for loops."""
+    if isinstance(fmt, SumFormat):
+        return "loops walk one tensor, not a sum of parts"
+    for level in fmt.levels:
+        if not level.can(Ability.FULL) and not level.can(Ability.ITERATE):
+            return f"a {level.name} level can be looked up, not walked"
+    return "its blocks or order"
 
 
 def appendable(fmt: Format) -> bool:
@@ -125,27 +155,32 @@ class ScheduleLoops(ModulePass):
     name = "schedule-loops"
 
     vectorize: bool = True
+    target: str = "cpu"
+    """On a machine that runs tiles, sums stand inside all loops of the result: programs share nothing, at the price
+    of conversions. Its loops have no vector widths."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for generic in [g for g in op.walk() if isinstance(g, linalg.GenericOp)]:
             self.schedule(generic)
 
     def schedule(self, generic: linalg.GenericOp) -> None:
-        for number, value in enumerate(list(generic.inputs)):
-            fmt = tensor_format(value.type)
-            if not walkable(fmt):
-                self.convert_input(
-                    generic, number, natural_format(tuple(range(fmt.rank))), "its blocks or order"
-                )
+        for access in GenericView.of(generic).inputs:
+            fmt = access.format
+            if not walkable(fmt) and not looked_up(access):
+                natural = natural_format(tuple(range(fmt.rank)))
+                self.convert_input(generic, access.operand, natural, why_not_walked(fmt))
         view = GenericView.of(generic)
         out_dense = view.out.format.is_dense
         if not out_dense and divides_by_sparse(view.term, view.inputs):
             raise SparseDivisor(place=view.source)
         out_order: tuple[int, ...] | None = None
         if not out_dense:
-            dims = dict.fromkeys(expr.dim for expr in view.out.format.exprs)
+            out = view.out.format
+            # A sum of parts has no levels: it is packed from what is natural.
+            dims = dict.fromkeys(expr.dim for expr in out.exprs) or range(out.rank)
             out_order = tuple(view.out.dim_loop(d) for d in dims)
-        loops = order_loops(view, out_order)
+        tiles = known_target(self.target).can(TargetAbility.TILES)
+        loops = order_loops(view, out_order, sums_inside=tiles)
         position = {k: n for n, k in enumerate(loops.order)}
         for k in loops.converted:
             access = view.inputs[k]
@@ -161,7 +196,7 @@ class ScheduleLoops(ModulePass):
             generic = self.convert_result(generic, fmt)
         generic.attributes["sparsecc.order"] = DenseArrayBase.from_list(i64, list(loops.order))
         generic.attributes["sparsecc.assembly"] = StringAttr(assembly)
-        vector = self.vector(view, fmt) if self.vectorize else None
+        vector = self.vector(view, fmt) if self.vectorize and not tiles else None
         if vector is not None:
             generic.attributes["sparsecc.vector"] = DenseArrayBase.from_list(i64, list(vector))
 
@@ -214,7 +249,9 @@ class ScheduleLoops(ModulePass):
         if not all(contiguous(a) for a in view.inputs) or not view.reductions:
             return None
         types = [ranked_tensor(v.type) for v in (*view.op.inputs, *view.op.results)]
-        kinds = {t.element_type for t in types if t is not None}
+        kinds = {t.element_type for t in types if t is not None} | {view.sum_type}
+        if Float32Type() in kinds:  # floats of 16 bits are widened when they are loaded
+            kinds -= {Float16Type(), BFloat16Type()}
         if any(isinstance(k, ComplexType) or k == IntegerType(1) for k in kinds) or len(kinds) != 1:
             return None
         (kind,) = kinds

@@ -63,9 +63,10 @@ def blocked(type_: Attribute) -> bool:
     if not isinstance(type_, TensorType) or not isinstance(type_.encoding, EncodingAttr):
         return False
     fmt = type_.encoding.data
-    return (
+    return bool(
         fmt is not None
         and not fmt.is_dense
+        and fmt.exprs  # a sum of parts has none
         and not fmt.is_permutation
         and fmt.ordered
         and all(

@@ -26,7 +26,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
-from sparsecc.dialects.reading import integer_width, strings
+from sparsecc.dialects.reading import element_type, integer_width, strings
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.formats import Ability, Format, dense_format
 
@@ -178,6 +178,16 @@ class GenericView:
     reduces: bool
     combine: Operation | None
     """The body's addition of the term to the result; None if the result is the term."""
+    rounding: arith.TruncFOp | None = None
+    """Of ``truncf(extf(result) + term)``: the sum is kept as wide as the term, and rounded once at the end of the
+    reduction. ``combine`` and the term are of the wide type then."""
+
+    @property
+    def sum_type(self) -> Attribute:
+        """The type in which the result is summed."""
+        if self.rounding is not None:
+            return self.rounding.operands[0].type
+        return stored_type(element_type(self.op.results[0].type))
 
     @property
     def negated(self) -> bool:
@@ -241,7 +251,8 @@ def check_subscripts(access: Access) -> None:
             for level, e in zip(access.format.levels, access.format.exprs, strict=True)
             if e.dim == dim
         ]
-        if access.dim_loop(dim) < 0 and not all(level.can(Ability.FULL) for level in levels):
+        full = bool(levels) and all(level.can(Ability.FULL) for level in levels)
+        if access.dim_loop(dim) < 0 and not full:
             raise NotSparsifiable(
                 problem=f"a sum of loops subscripts dimension {dim} of a sparse operand"
             )
@@ -256,10 +267,15 @@ def _read_body(
     op: linalg.GenericOp, inputs: list[Access], out: Access, names: list[str]
 ) -> GenericView:
     block = op.body.block
-    accumulator = block.args[-1]
     last = block.last_op
     assert last is not None
     result = strip_casts(last.operands[0])
+    accumulator: SSAValue = block.args[-1]
+    rounding = wide_sum(block)
+    if rounding is not None:
+        result = rounding.operands[0]
+        (use,) = accumulator.uses
+        accumulator = use.operation.results[0]
     reduces = any(k not in out.indices for k in range(len(names)))
     term, combine = result, None
     operands = (
@@ -282,7 +298,23 @@ def _read_body(
         )
     reader = _BodyReader(block, inputs)
     node = reader.node(term)
-    return GenericView(op, inputs, out, names, node, reduces, combine)
+    return GenericView(op, inputs, out, names, node, reduces, combine, rounding)
+
+
+def wide_sum(block: Block) -> arith.TruncFOp | None:
+    """The rounding of a body that yields ``truncf(extf(result) + term)`` and reads its result nowhere else."""
+    last = block.last_op
+    assert last is not None
+    rounding = last.operands[0].owner
+    if not isinstance(rounding, arith.TruncFOp):
+        return None
+    users = [use.operation for use in block.args[-1].uses]
+    if len(users) != 1 or not isinstance(users[0], arith.ExtFOp):
+        return None
+    combine = rounding.operands[0].owner
+    widened = users[0].results[0]
+    fits = isinstance(combine, arith.AddfOp | arith.SubfOp) and widened in combine.operands
+    return rounding if fits and widened.type == rounding.operands[0].type else None
 
 
 class _BodyReader:

@@ -66,6 +66,11 @@ def _program(parser: Parser) -> None:
     )
     parser.add_argument("--out-format", metavar="FORMAT", help="the format of the result")
     parser.add_argument(
+        "--out-dtype",
+        metavar="DTYPE",
+        help="the type of the result: operands are converted to it before they are multiplied",
+    )
+    parser.add_argument(
         "--format",
         action="append",
         default=[],
@@ -193,6 +198,39 @@ def _inspect(parser: Parser) -> None:
     _json(parser)
 
 
+def _bench(parser: Parser) -> None:
+    parser.add_argument("what", choices=("gpu",), help="gpu: the kernels beside the libraries")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help="cells with these words in their names, as in '2:4 f16' (see --list), or 'latency'",
+    )
+    parser.add_argument("--list", action="store_true", help="print the names of the cells")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the cells, fewer rounds")
+    parser.add_argument("--json", metavar="FILE", help="write machine, versions and times there")
+    parser.add_argument(
+        "--from",
+        dest="earlier",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="measure nothing: put earlier --json files together",
+    )
+    parser.add_argument(
+        "--docs",
+        nargs="?",
+        const="docs/benchmarks/gpu.md",
+        metavar="PAGE",
+        help="write tables and plots into a page (default: docs/benchmarks/gpu.md)",
+    )
+    parser.add_argument("--target", help="compile for this target (default: the GPU's own)")
+    parser.add_argument(
+        "--workers", type=_count, default=0, metavar="N", help="processes that compile"
+    )
+
+
 def _count(text: str) -> int:
     number = int(text)
     if number < 0:
@@ -230,6 +268,12 @@ COMMANDS: dict[str, Command] = {
             "Say what is in a file: pattern, density, bytes in each format.",
             _inspect,
             "sparsecc.cli.tools:inspect",
+        ),
+        Command(
+            "bench",
+            "Measure kernels on this GPU beside cuBLAS, cuSPARSELt, cuSPARSE and torch.",
+            _bench,
+            "sparsecc.cli.bench:bench",
         ),
         Command(
             "formats", "List the formats and level types.", _json, "sparsecc.cli.tables:formats"

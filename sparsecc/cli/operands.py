@@ -28,7 +28,8 @@ DTYPES: dict[str, str] = {
     "bool": "bool",
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
-    **{f"f{bits}": f"float{bits}" for bits in (32, 64)},
+    **{f"f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    "bf16": "bfloat16",
     "c64": "complex64", "c128": "complex128",
 }  # fmt: skip
 
@@ -158,8 +159,7 @@ def read_operand(
     path: Path, format: str | None, dtype: str | None = None, key: str | None = None
 ) -> SparseTensor:
     """The tensor of a file, in the format and with the type that are asked for."""
-    from dataclasses import replace
-
+    from sparsecc.elements import NUMPY
     from sparsecc.storage import files
 
     if not path.exists():
@@ -167,15 +167,26 @@ def read_operand(
     tensor = files.read(path, format=format, key=key)
     if dtype is None or str(tensor.dtype) == DTYPES[dtype]:
         return tensor
-    import numpy as np
-
-    if not np.can_cast(tensor.dtype, DTYPES[dtype], casting="same_kind"):
+    if not _becomes(tensor.dtype, dtype):
         raise UsageError(
             f"{path} holds {tensor.dtype}, which does not become {DTYPES[dtype]}",
             place="sparsecc",
             help="leave --dtype out, or convert the file",
         )
-    return replace(tensor, values=tensor.values.astype(DTYPES[dtype]))
+    return tensor.astype(NUMPY[dtype])
+
+
+def _becomes(found: Any, wanted: str) -> bool:
+    """Whether values of a NumPy type may be read as another: integers and floats as floats, …"""
+    import numpy as np
+
+    from sparsecc.elements import NUMPY
+
+    # NumPy's rules don't know bf16; f16 stands for it.
+    found, target = (
+        np.dtype(np.float16) if t.name == "bfloat16" else t for t in (found, NUMPY[wanted])
+    )
+    return np.can_cast(found, target, casting="same_kind")
 
 
 def load(

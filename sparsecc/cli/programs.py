@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sparsecc.cli.commands import EMIT_GPU
 from sparsecc.cli.operands import (
+    check_dtype,
     check_format,
     load,
     pairs,
@@ -139,9 +140,11 @@ def _expression_kernel(options: Namespace, given: dict[str, Any]) -> Kernel:
             place="sparsecc",
             help="rename it: the name is an option's",
         )
+    out_dtype = None if options.out_dtype is None else check_dtype(options.out_dtype)
     return api.compile(
         options.program,
         out=options.out_format,
+        out_dtype=out_dtype,
         target=options.target,
         **_gpu_options(options),
         **given,
@@ -163,6 +166,7 @@ def _mlir_kernel(options: Namespace) -> Kernel:
             ("--format", options.format),
             ("--dtype", options.dtype),
             ("--out-format", options.out_format),
+            ("--out-dtype", options.out_dtype),
         )
         if value
     ]

@@ -4,6 +4,7 @@ from sparsecc.formats.format import Format, LevelExpr, dense_format
 from sparsecc.formats.level import Ability, Level, LevelArrays
 from sparsecc.formats.names import known_name
 from sparsecc.formats.spelling import parse as parse_format
+from sparsecc.formats.sum_format import SumFormat, sum_format
 
 __all__ = [
     "Ability",
@@ -11,7 +12,9 @@ __all__ = [
     "Level",
     "LevelArrays",
     "LevelExpr",
+    "SumFormat",
     "dense_format",
     "known_name",
     "parse_format",
+    "sum_format",
 ]

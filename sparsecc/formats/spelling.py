@@ -1,4 +1,5 @@
-"""The three spellings of a format: names (``CSR``, ``BSR(4,4)``, ``2:4``), TACO letters (``ds:1,0``), MLIR maps.
+"""The three spellings of a format: names (``CSR``, ``BSR(4,4)``, ``2:4``), TACO letters (``ds:1,0``), MLIR maps; and
+sums of them (``2:4+CSR``).
 
 ``parse(str(f)) == f`` for every format, and ``parse(short(f))`` too where a short name exists.
 """
@@ -17,6 +18,7 @@ from sparsecc.formats.levels.compressed import Compressed
 from sparsecc.formats.levels.dense import Dense
 from sparsecc.formats.levels.singleton import Singleton
 from sparsecc.formats.names import NAMES, nm
+from sparsecc.formats.sum_format import sum_format
 
 LETTERS: dict[str, Level] = {
     "d": Dense(),
@@ -40,6 +42,9 @@ def parse(text: str, rank: int | None = None) -> Format:
 
     Raises UnknownFormat, BadFormat, RankOfFormat."""
     spelling = text.strip()
+    summands = _summands(spelling)
+    if len(summands) > 1:
+        return _parse_sum(spelling, summands, rank)
     body, widths = spelling, (0, 0)
     if match := re.search(r"@\s*i?(\d+)\s*/\s*i?(\d+)$", spelling):
         body, widths = spelling[: match.start()].strip(), (int(match[2]), int(match[1]))
@@ -56,6 +61,39 @@ def parse(text: str, rank: int | None = None) -> Format:
     if rank is not None and fmt.rank != rank:
         raise RankOfFormat(spelling=spelling, found=fmt.rank, wanted=rank)
     return fmt
+
+
+def _summands(spelling: str) -> list[str]:
+    """What stands between the ``+`` outside of parentheses (one of a fill value is its sign)."""
+    found: list[str] = []
+    depth = start = 0
+    for at, c in enumerate(spelling):
+        depth += (c == "(") - (c == ")")
+        if c == "+" and not depth and not spelling[start:at].rstrip().endswith("!"):
+            found.append(spelling[start:at])
+            start = at + 1
+    return [*found, spelling[start:]]
+
+
+def _parse_sum(spelling: str, summands: Sequence[str], rank: int | None) -> Format:
+    if not all(part.strip() for part in summands):
+        raise BadFormat(spelling=spelling, problem="a part of the sum is missing beside its '+'")
+    parts = [parse(part, rank) for part in summands]
+    found = {part.rank for part in parts}
+    if len(found) > 1 and rank is None:
+        # Names such as 2:4 and COO take the rank of those that fix it.
+        parts = [_of_rank(part, max(found)) for part in summands]
+    try:
+        return sum_format(parts)
+    except BadFormat as error:
+        raise BadFormat(spelling=spelling, problem=str(error.facts["problem"])) from None
+
+
+def _of_rank(spelling: str, rank: int) -> Format:
+    try:
+        return parse(spelling, rank)
+    except RankOfFormat:
+        return parse(spelling)
 
 
 def _parse_body(body: str, spelling: str, rank: int | None) -> Format:

@@ -51,6 +51,8 @@ class Scope:
     program: Program
     operands: Mapping[str, OperandType]
     errors: ErrorCollector
+    out_dtype: str | None = None
+    """What operands are converted to before anything is computed; None: nothing."""
     types: dict[str, OperandType] = field(default_factory=dict[str, OperandType])
     """Operands, and all that has been computed so far."""
     targets: set[str] = field(default_factory=set[str])
@@ -100,6 +102,7 @@ def check_operands(scope: Scope) -> None:
         if problem := _problem(known):
             place = f"operand {name}"
             scope.errors.add(mistakes.BadOperandType(place=place, name=name, problem=problem))
+    mistakes_of_dtype(scope)
     statements = scope.program.statements
     read = {name for s in statements for name in names_read(s.expr)}
     targets: dict[str, Assign] = {}
@@ -121,6 +124,26 @@ def check_operands(scope: Scope) -> None:
             used = sorted(read - set(scope.operands) - set(targets))
             help = did_you_mean(name, used) if used else "leave it out"
             scope.errors.add(mistakes.UnusedOperand(place=_place(scope), name=name, help=help))
+
+
+def mistakes_of_dtype(scope: Scope) -> None:
+    """Operands that ``out_dtype`` would make narrower, and an ``out_dtype`` that is no type."""
+    wanted = scope.out_dtype
+    if wanted is None:
+        return
+    if wanted not in dtypes.NAMES:
+        help = did_you_mean(wanted, dtypes.NAMES)
+        scope.errors.add(mistakes.UnknownOutDtype(dtype=wanted, place=_place(scope), help=help))
+        scope.out_dtype = None
+        return
+    for name, known in scope.operands.items():
+        if known.dtype in dtypes.NAMES and not dtypes.widens(known.dtype, wanted):
+            wide = dtypes.promote(known.dtype, wanted)
+            scope.errors.add(
+                mistakes.NarrowedOperand(
+                    name=name, found=known.dtype, wanted=wanted, wide=wide, place=_place(scope)
+                )
+            )
 
 
 def _place(scope: Scope) -> str:

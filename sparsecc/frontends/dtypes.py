@@ -1,6 +1,8 @@
 """Element types by name, and NumPy's promotion of them.
 
 Constants are *weak*, as in NEP 50: ``2.5 * x`` keeps an f32 ``x`` f32, and makes an i32 ``x`` f64.
+NumPy has no rule for ``bf16`` and integers of more than 8 bits, or f16: those of ``f16`` serve, and the
+two floats of 16 bits meet in f32.
 """
 
 from __future__ import annotations
@@ -9,38 +11,49 @@ from functools import cache
 
 import numpy as np
 
-NAMES = ("f64", "f32", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "bool", "c64", "c128")
-"""The element types of this release; ``c64`` is a pair of f32."""
+from sparsecc.elements import NAMES, NARROW, NUMPY, is_narrow, kind, name_of
 
-_KINDS = {"f": "float", "i": "int", "u": "uint", "b": "bool", "c": "complex"}
-NUMPY: dict[str, np.dtype[np.generic]] = {
-    name: np.dtype("bool" if name == "bool" else f"{_KINDS[name[0]]}{name[1:]}") for name in NAMES
-}
-_BY_NUMPY = {dtype: name for name, dtype in NUMPY.items()}
+__all__ = [
+    "NAMES", "NARROW", "NUMPY", "Constant", "computed_in", "default_of", "fits", "is_inexact", "is_narrow", "kind",
+    "promote", "promote_constant", "widens",
+]  # fmt: skip
 
 Constant = int | float | complex
 
 
-def kind(name: str) -> str:
-    """One of ``f i u b c``."""
-    return name[0]
-
-
 def is_inexact(name: str) -> bool:
     """Float or complex."""
-    return name[0] in "fc"
+    return kind(name) in "fc"
+
+
+def computed_in(name: str) -> str:
+    """The type in which expressions of a type are computed: f32 for floats of 16 bits."""
+    return "f32" if is_narrow(name) else name
 
 
 @cache
 def promote(a: str, b: str) -> str:
     """The type in which NumPy computes with an ``a`` and a ``b``."""
-    return _BY_NUMPY[np.result_type(NUMPY[a], NUMPY[b])]
+    if "bf16" in (a, b) and a != b:
+        other = b if a == "bf16" else a
+        if other == "f16":
+            return "f32"
+        found = promote("f16", other)
+        return "bf16" if found == "f16" else found
+    found = name_of(np.result_type(NUMPY[a], NUMPY[b]))
+    assert found is not None
+    return found
+
+
+def widens(source: str, target: str) -> bool:
+    """Whether each number of ``source`` is one of ``target``'s, by NumPy's rules."""
+    return promote(source, target) == target
 
 
 def promote_constant(name: str, value: Constant) -> str:
     """The type in which NumPy computes with a ``name`` and a Python constant."""
     if isinstance(value, complex):
-        return name if kind(name) == "c" else "c64" if name == "f32" else "c128"
+        return name if kind(name) == "c" else "c64" if computed_in(name) == "f32" else "c128"
     if isinstance(value, float):
         return name if is_inexact(name) else "f64"
     return "i64" if name == "bool" else name

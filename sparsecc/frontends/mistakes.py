@@ -80,6 +80,20 @@ class BadOperandType(OperandError):
     text = "operand {name!r}: {problem}"
 
 
+class UnknownOutDtype(OperandError):
+    text = "out_dtype: there is no element type {dtype!r}"
+
+
+class NarrowedOperand(OperandError):
+    text = "operand {name!r} is {found}: not all of its numbers are numbers of out_dtype={wanted}"
+    help_text = "ask for out_dtype={wide}, or convert the operand (or the result) yourself"
+
+
+class NarrowedResult(OperandError):
+    text = "the expression is computed in {found}, which is not out_dtype={wanted}"
+    help_text = "ask for out_dtype={found}, or convert the result yourself"
+
+
 class OutputFormatRank(FormatError):
     text = "the output format has {found} dimensions but {name!r} has {wanted}"
 

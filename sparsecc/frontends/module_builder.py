@@ -4,7 +4,9 @@ Types: a tensor that is not row-major dense has an encoding (``EncodingAttr(None
 chosen). Unsigned integers are ``ui8`` … ``ui64`` in tensors and block arguments; bodies compute on
 signless integers, so each is passed through ``builtin.unrealized_conversion_cast`` (to ``i8`` …)
 when it enters a body and again when it is yielded. Conversions that need the sign
-(``arith.uitofp`` against ``sitofp``) say so in the operation.
+(``arith.uitofp`` against ``sitofp``) say so in the operation. Floats of 16 bits are ``arith.extf``-ed to f32 when
+they enter and ``arith.truncf``-ed when the result is yielded; a sum ``truncf(extf(result) + term)`` is rounded once,
+at the end of its reduction.
 
 A dense result starts from ``tensor.empty`` and ``linalg.fill`` with zero (complex:
 ``tensor.splat``, for xDSL's fill takes no complex numbers); an encoded one from ``tensor.empty``
@@ -20,6 +22,7 @@ from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
     ArrayAttr,
+    FloatAttr,
     FunctionType,
     IndexType,
     IntegerAttr,
@@ -34,8 +37,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from sparsecc.dialects.sparse_tensor import EncodingAttr
+from sparsecc.frontends import dtypes
 from sparsecc.frontends.resolve import OperandType, ResolvedProgram, Step
-from sparsecc.frontends.scalar_ops import ELEMENT, BodyBuilder
+from sparsecc.frontends.scalar_ops import ELEMENT, BodyBuilder, narrow_type
 from sparsecc.frontends.typed import Load, loads
 
 _PARALLEL = IteratorTypeAttr.parallel()
@@ -148,6 +152,8 @@ class _Builder:
         return self.add(linalg.FillOp([zero], [empty]))
 
     def zero(self, dtype: str) -> SSAValue:
+        if dtypes.is_narrow(dtype):
+            return self.add(arith.ConstantOp(FloatAttr(0.0, narrow_type(dtype))))
         body = BodyBuilder(self.entry)
         return body.leave(body.constant(0, dtype), dtype)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from sparsecc.diagnostics import ErrorCollector
 from sparsecc.formats import Format, dense_format
+from sparsecc.frontends import dtypes
 from sparsecc.frontends.ast import Assign, Binary, Expr, Program, Unary
 from sparsecc.frontends.check import OperandType, Scope, check_operands, check_statement, target_of
 from sparsecc.frontends.mistakes import OutputFormatRank
@@ -67,13 +68,17 @@ class ResolvedProgram:
 
 
 def resolve(
-    program: Program, operands: Mapping[str, OperandType], out_format: Format | None = None
+    program: Program,
+    operands: Mapping[str, OperandType],
+    out_format: Format | None = None,
+    out_dtype: str | None = None,
 ) -> ResolvedProgram:
-    """The program bound to operands of those types. ``out_format`` None lets the compiler choose.
+    """The program bound to operands of those types. ``out_format`` None lets the compiler choose;
+    with an ``out_dtype`` operands are converted to it before anything is computed.
 
     Raises ExpressionError, OperandError, UnsupportedError."""
     errors = ErrorCollector()
-    scope = Scope(program, operands, errors)
+    scope = Scope(program, operands, errors, out_dtype)
     check_operands(scope)
     steps: list[Step] = []
     args: dict[str, None] = {}
@@ -122,6 +127,7 @@ def _sums(statement: Assign, typer: Typer) -> Value | None:
 
     value = descend(statement.expr)
     value = None if value is None else typer.strong(value, statement.expr)
+    value = None if value is None else typer.checked(value, statement.expr)
     return None if value is None else _share(value)
 
 
@@ -214,7 +220,8 @@ def _extract(
                 used = set(index_order(operand))
                 own = tuple(i for i in indices if i in used)
                 name = scope.fresh()
-                made = _type_of(scope, operand, own, extents)
+                dtype = dtypes.computed_in(dtype)  # rounded at the end of the expression
+                made = replace(_type_of(scope, operand, own, extents), dtype=dtype)
                 scope.types[name] = replace(made, format=dense_format(len(own))) if dense else made
                 text = f"{name}[{','.join(own)}] = {source}" if own else f"{name} = {source}"
                 steps.append(Step(name, own, reduced, operand, text, number))

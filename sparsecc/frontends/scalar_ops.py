@@ -8,7 +8,9 @@ from xdsl.dialects import arith
 from xdsl.dialects import complex as complex_dialect
 from xdsl.dialects.builtin import (
     AnyFloat,
+    BFloat16Type,
     ComplexType,
+    Float16Type,
     Float32Type,
     Float64Type,
     FloatAttr,
@@ -24,6 +26,8 @@ from sparsecc.frontends.dtypes import Constant
 from sparsecc.frontends.typed import Arith, Const, Convert, Load, Negate, Sum, Value
 
 _FLOATS: dict[str, AnyFloat] = {
+    "f16": Float32Type(),
+    "bf16": Float32Type(),
     "f32": Float32Type(),
     "f64": Float64Type(),
     "c64": Float32Type(),
@@ -39,12 +43,18 @@ _UNSIGNED = {n: IntegerType(w, Signedness.UNSIGNED) for n, w in _WIDTHS.items() 
 SIGNLESS: dict[str, Attribute] = {
     **_SIGNLESS,
     **_COMPLEX,
-    "f32": _FLOATS["f32"],
-    "f64": _FLOATS["f64"],
+    **{name: _FLOATS[name] for name in dtypes.NAMES if dtypes.kind(name) == "f"},
 }
-"""What bodies compute on."""
-ELEMENT: dict[str, Attribute] = {**SIGNLESS, **_UNSIGNED}
+"""What bodies compute on: floats of 16 bits are widened to f32 first."""
+_NARROW: dict[str, AnyFloat] = {"f16": Float16Type(), "bf16": BFloat16Type()}
+ELEMENT: dict[str, Attribute] = {**SIGNLESS, **_UNSIGNED, **_NARROW}
 """What tensors hold, and block arguments are: unsigned integers say so."""
+
+
+def narrow_type(dtype: str) -> AnyFloat:
+    """The type of a float of 16 bits."""
+    return _NARROW[dtype]
+
 
 _Operation = Callable[[SSAValue, SSAValue], Operation]
 _OPERATIONS: dict[str, dict[str, _Operation]] = {
@@ -91,10 +101,14 @@ class BodyBuilder:
 
     def enter(self, value: SSAValue, dtype: str) -> SSAValue:
         """A tensor element as a body computes on it."""
+        if dtypes.is_narrow(dtype):
+            return self.add(arith.ExtFOp(value, SIGNLESS[dtype]))
         return self._cast(value, SIGNLESS[dtype])
 
     def leave(self, value: SSAValue, dtype: str) -> SSAValue:
-        """A computed value as a tensor element."""
+        """A computed value as a tensor element; floats of 16 bits are rounded here."""
+        if dtypes.is_narrow(dtype):
+            return self.add(arith.TruncFOp(value, ELEMENT[dtype]))
         return self._cast(value, ELEMENT[dtype])
 
     def _cast(self, value: SSAValue, wanted: Attribute) -> SSAValue:
@@ -130,6 +144,7 @@ class BodyBuilder:
 
     def convert(self, value: SSAValue, source: str, target: str) -> SSAValue:
         """The value in a type that promotion leads to: never a narrower kind."""
+        source, target = dtypes.computed_in(source), dtypes.computed_in(target)
         if source == target:
             return value
         if target in _COMPLEX:

@@ -50,7 +50,11 @@ class Typer:
     def _load(self, name: str, indices: tuple[str, ...]) -> Value | None:
         if name in self.scope.poisoned:
             return None
-        return Load(name, indices, self.scope.types[name].dtype)
+        load = Load(name, indices, self.scope.types[name].dtype)
+        wanted = self.scope.out_dtype
+        if wanted is None or name not in self.scope.operands or load.dtype == wanted:
+            return load
+        return Convert(load, wanted)
 
     def binary(self, op: str, lhs: Value | None, rhs: Value | None, at: Expr) -> Value | None:
         """``lhs op rhs`` in the type that NumPy computes it in."""
@@ -88,8 +92,17 @@ class Typer:
     def strong(self, value: Value, at: Expr) -> Value | None:
         """The value with a type, also if it is a constant that met no tensor."""
         if isinstance(value, Const) and not value.dtype:
-            return self._convert(value, dtypes.default_of(value.value), at)
+            wanted = self.scope.out_dtype
+            return self._convert(value, wanted or dtypes.default_of(value.value), at)
         return value
+
+    def checked(self, value: Value, at: Expr) -> Value | None:
+        """The value of a statement, if it has the type that the result is to have."""
+        wanted = self.scope.out_dtype
+        if wanted is None or value.dtype == wanted:
+            return value
+        self.errors.add(mistakes.NarrowedResult(span=at.span, found=value.dtype, wanted=wanted))
+        return None
 
     def _convert(self, value: Value, dtype: str, at: Expr) -> Value | None:
         if value.dtype == dtype:

@@ -12,9 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecc.diagnostics import OperandError, UsageError, did_you_mean
-from sparsecc.formats import Format, LevelArrays, dense_format, known_name, parse_format
+from sparsecc.elements import NUMPY, name_of
+from sparsecc.formats import (
+    Format,
+    LevelArrays,
+    dense_format,
+    known_name,
+    parse_format,
+    sum_format,
+)
 from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret, Step, TileLaunch
-from sparsecc.runtime.execute import NUMPY, WIDTHS, Executor, Function
+from sparsecc.runtime.execute import Executor, Function
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -51,15 +59,18 @@ class OperandConverted(UserWarning):
     """An operand was not in the format that the kernel was compiled for, and was converted."""
 
 
-NAMES = {np.dtype(t): name for name, t in NUMPY.items()}
-
-
 def actual_format(tensor: SparseTensor) -> Format:
     """A tensor's format with the widths that its arrays really have (the larger, where they differ)."""
-    return tensor.format.with_widths(*_widths(tensor))
+    if tensor.parts:
+        return sum_format([actual_format(part) for part in tensor.parts])
+    pos_width, crd_width = _widths(tensor)
+    return tensor.format.with_widths(pos_width, crd_width)
 
 
-def _widths(tensor: SparseTensor) -> tuple[int, int]:
+def _widths(tensor: SparseTensor) -> tuple[int, ...]:
+    """The bits of positions and of coordinates (of those of each part)."""
+    if tensor.parts:
+        return tuple(width for part in tensor.parts for width in _widths(part))
     pos = crd = 0
     for arrays in tensor.levels:
         if arrays.positions is not None:
@@ -72,10 +83,7 @@ def _widths(tensor: SparseTensor) -> tuple[int, int]:
 def in_format(tensor: SparseTensor, wanted: Format) -> SparseTensor:
     """The tensor in a format, widths included."""
     fitting = convert(tensor, wanted)
-    for level in fitting.levels:
-        for role, array in level:
-            width = wanted.pos_width if role == "positions" else wanted.crd_width
-            assert array.dtype == WIDTHS[width], (role, array.dtype, width)
+    assert actual_format(fitting) == wanted, (actual_format(fitting), wanted)
     return fitting
 
 
@@ -91,7 +99,7 @@ def _shares_memory(array: npt.NDArray[Any], tensors: Sequence[SparseTensor]) -> 
     """Whether an array may overlap any array of some tensors."""
     overlap = np.may_share_memory
     for tensor in tensors:
-        if overlap(array, tensor.values):
+        if overlap(array, tensor.values) or _shares_memory(array, tensor.parts):
             return True
         for level in tensor.levels:
             positions, coordinates = level.positions, level.coordinates
@@ -108,14 +116,14 @@ class _Slot:
 
     def __init__(self, operand: Operand, wanted: Format) -> None:
         self.operand, self.wanted = operand, wanted
-        self.dtype = np.dtype(NUMPY[operand.dtype])
+        self.dtype = NUMPY[operand.dtype]
         self.rank = len(operand.shape)
         self.any_extents = all(extent is None for extent in operand.shape)
         self.plain = wanted == dense_format(self.rank)
         self.no_arrays = (LevelArrays(),) * self.rank
         self.seen: Format | None = None
         """The format object of an operand that fitted, and its widths."""
-        self.widths = (0, 0)
+        self.widths: tuple[int, ...] = (0, 0)
 
     def at_a_glance(self, given: Any) -> SparseTensor | None:
         """The operand as a tensor, if it is plainly what the kernel wants."""
@@ -157,7 +165,7 @@ class Kernel:
     def __post_init__(self) -> None:
         results = self.plan.results
         self.last = next((s for s in reversed(self.plan.steps) if s.dest == results[-1]), None)
-        self.out_dtype = np.dtype(NUMPY[self.last.dtype]) if isinstance(self.last, Launch) else None
+        self.out_dtype = NUMPY[self.last.dtype] if isinstance(self.last, Launch) else None
         rank = len(self.last.shape) if isinstance(self.last, Launch) else 0
         self.out_row_major = (
             isinstance(self.last, Launch) and parse_format(self.last.format, rank).is_row_major
@@ -203,7 +211,7 @@ class Kernel:
             raise WrongRank(name=operand.name, found=tensor.rank, wanted=len(operand.shape))
         if tensor.dtype != NUMPY[operand.dtype]:
             if tensor.rank:
-                found = NAMES.get(tensor.dtype, str(tensor.dtype))
+                found = name_of(tensor.dtype) or str(tensor.dtype)
                 raise WrongDtype(name=operand.name, found=found, wanted=operand.dtype)
             tensor = asarray(
                 np.asarray(tensor.values[0]).astype(NUMPY[operand.dtype], casting="same_kind")

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsecc.diagnostics import InternalError, LimitError, OperandError
+from sparsecc.elements import NUMPY
 from sparsecc.formats import Ability, LevelArrays, parse_format
 from sparsecc.kernel import Convert, Launch, Plan, Reinterpret, Step, TileLaunch
 from sparsecc.storage import limits
@@ -24,11 +25,6 @@ from sparsecc.storage.tensor import SparseTensor
 Array = npt.NDArray[Any]
 Function = Callable[[int], None]
 
-NUMPY = {
-    "f64": np.float64, "f32": np.float32, "c128": np.complex128, "c64": np.complex64, "bool": np.bool_,
-    "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
-    "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64,
-}  # fmt: skip
 WIDTHS: dict[int, type[np.integer[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.int32, 64: np.int64}
 
 
@@ -94,13 +90,14 @@ class _Converter:
 
     def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
         tensor = convert(tensors[self.step.source], self.format)
-        widths = {"positions": self.format.pos_width, "coordinates": self.format.crd_width}
-        for level in tensor.levels:
-            for role, array in level:
-                if array.dtype != WIDTHS[widths[role]]:
-                    raise InternalError(
-                        f"{role} of {array.dtype} where {widths[role]} bits were asked for"
-                    )
+        for part in tensor.parts or (tensor,):
+            widths = {"positions": part.format.pos_width, "coordinates": part.format.crd_width}
+            for level in part.levels:
+                for role, array in level:
+                    if array.dtype != WIDTHS[widths[role]]:
+                        raise InternalError(
+                            f"{role} of {array.dtype} where {widths[role]} bits were asked for"
+                        )
         return tensor
 
 
@@ -124,7 +121,7 @@ class _Launcher:
     def __init__(self, step: Launch, functions: Mapping[str, Function]) -> None:
         self.step = step
         self.format = parse_format(step.format, len(step.shape))
-        self.dtype = np.dtype(NUMPY[step.dtype])
+        self.dtype = NUMPY[step.dtype]
         self.function = functions[step.kernel]
         self.counter = functions.get(f"{step.kernel}_count")
         self.readers = [_reader(role) for role in step.roles]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from sparsecc.diagnostics import OperandError, TargetError
+from sparsecc.elements import NUMPY
 from sparsecc.kernel import TileSource
 from sparsecc.runtime import tile_cache
-from sparsecc.runtime.execute import NUMPY
 from sparsecc.targets import device_target, runs_as
 
 TORCH = {
@@ -55,9 +55,7 @@ def is_torch(value: object) -> bool:
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """NumPy's element type of ours."""
-    if name == "bf16":
-        return np.dtype(import_module("ml_dtypes").bfloat16)
-    return np.dtype(np.float16 if name == "f16" else NUMPY[name])
+    return NUMPY[name]
 
 
 class GpuMachine:

@@ -45,6 +45,7 @@ from sparsecc.runtime.reference_scalars import (
 )
 from sparsecc.storage.entries import from_coords
 from sparsecc.storage.ingest import asarray
+from sparsecc.storage.layout import is_nonzero
 from sparsecc.storage.tensor import SparseTensor
 
 Env = dict[SSAValue, Data]
@@ -144,7 +145,7 @@ def _settle(data: Data, type_: Attribute, name: str) -> Data:
     if fmt is not None and fmt.is_dense:
         return everywhere(data.values, data.constant)
     if fmt is not None and fmt.padded:
-        return where(data.stored & (data.values != 0), data.values)
+        return where(data.stored & is_nonzero(data.values), data.values)
     return data
 
 
@@ -155,7 +156,7 @@ def _given(value: Any, type_: Attribute, name: str) -> Data:
         values = values.astype(numpy_type(_parts(type_)[0]))  # a Python number fits itself in
     if found.format.is_dense:
         # Where a dense array becomes a sparse tensor its zeros are dropped.
-        return _settle(Data(values, values != 0), type_, name)
+        return _settle(Data(values, is_nonzero(values)), type_, name)
     stored = np.zeros(found.shape, np.bool_)
     stored[found.to_coords()[0]] = True
     return _settle(Data(values, stored), type_, name)
@@ -188,7 +189,11 @@ def _tensor_op(op: Operation, env: Env) -> list[Data]:
         case linalg.FillOp():
             like, value = env[op.outputs[0]], env[op.inputs[0]]
             whole = np.full(like.values.shape, value.values, like.values.dtype)
-            return [_settle(Data(whole, whole != 0), op.results[0].type, "what linalg.fill gives")]
+            return [
+                _settle(
+                    Data(whole, is_nonzero(whole)), op.results[0].type, "what linalg.fill gives"
+                )
+            ]
         case LinalgStructuredOperation():
             return _Generic(op, env).run()
         case arith.ConstantOp():
@@ -204,7 +209,7 @@ def _filled(type_: Attribute, dynamic: Sequence[Data], value: Data | None) -> Da
     sizes = iter(int(d.values) for d in dynamic)
     shape = [next(sizes) if d == builtin.DYNAMIC_INDEX else d for d in extents]
     values = np.full(shape, 0 if value is None else value.values, numpy_type(element))
-    return _settle(Data(values, values != 0), type_, "a new tensor")
+    return _settle(Data(values, is_nonzero(values)), type_, "a new tensor")
 
 
 def _converted(data: Data, op: ConvertOp) -> Data:
@@ -212,7 +217,7 @@ def _converted(data: Data, op: ConvertOp) -> Data:
     source = _format(op.source.type)
     stored = data.stored
     if source is not None and (source.is_dense or source.padded):
-        stored = stored & (data.values != 0)
+        stored = stored & is_nonzero(data.values)
     dest: Attribute = op.dest.type
     values = data.values.astype(numpy_type(_parts(dest)[0]))
     return _settle(Data(values, stored), dest, "what sparse_tensor.convert gives")
@@ -274,7 +279,7 @@ class _Generic:
         combine = self.addition()
         if combine is None:
             return None
-        op, accumulator, term = combine
+        op, accumulator, term, rounding = combine
         space = _Space(self.extents, range(len(self.extents)), {})
         arguments = [space.gather(d, m) for d, m in zip(self.tensors, self.maps, strict=True)]
         value = _Body(self, space, arguments).value(term)
@@ -283,13 +288,23 @@ class _Generic:
         values = np.broadcast_to(value.values, self.extents).transpose(order)
         stored = np.broadcast_to(value.stored, self.extents).transpose(order)
         reduce = np.bitwise_or if op.name == "arith.ori" else np.add
-        total = where(stored.any(axis=axes), reduce.reduce(values, axis=axes, dtype=values.dtype))
+        narrow = values.dtype.itemsize == 2 and numpy_type(accumulator.type).kind not in "iu"
+        wide = np.dtype(np.float32) if narrow else values.dtype
+        total = where(stored.any(axis=axes), reduce.reduce(values, axis=axes, dtype=wide))
         start = self.tensors[-1]
+        start = Data(start.values.astype(total.values.dtype), start.stored)
         both = [start, total]
-        return [apply(op, both if accumulator is op.operands[0] else both[::-1])]
+        if narrow:  # a sum of floats of 16 bits is one of f32, rounded once
+            left, right = both if accumulator is op.operands[0] else both[::-1]
+            values = (np.subtract if "sub" in op.name else np.add)(left.values, right.values)
+            values = values.astype(numpy_type(accumulator.type))
+            return [where(left.stored | right.stored, values)]
+        result = apply(op, both if accumulator is op.operands[0] else both[::-1])
+        return [result if rounding is None else apply(rounding, [result])]
 
-    def addition(self) -> tuple[Operation, SSAValue, SSAValue] | None:
-        """What combines the only result with one term, the accumulator and the term."""
+    def addition(self) -> tuple[Operation, SSAValue, SSAValue, Operation | None] | None:
+        """What combines the only result with one term, the accumulator, the term, and what rounds
+        the sum at the end, if it is wider than the result."""
         last = self.block.last_op
         if (
             len(self.op.outputs) != 1
@@ -298,14 +313,20 @@ class _Generic:
         ):
             return None
         op = last.operands[0].owner
-        accumulator = self.block.args[-1]
+        accumulator: SSAValue = self.block.args[-1]
         uses = accumulator.get_user_of_unique_use()
+        rounding = None
+        if isinstance(op, arith.TruncFOp) and isinstance(uses, arith.ExtFOp):
+            rounding, op = op, op.operands[0].owner
+            accumulator = uses.result
+            uses = accumulator.get_user_of_unique_use()
         if not isinstance(op, Operation) or uses is not op or op.name not in SUMS:
             return None
         bits = numpy_type(accumulator.type) == np.bool_ and op.name != "arith.ori"
         if bits or ("sub" in op.name and op.operands[0] is not accumulator):
             return None
-        return op, accumulator, op.operands[1 if op.operands[0] is accumulator else 0]
+        term = op.operands[1 if op.operands[0] is accumulator else 0]
+        return op, accumulator, term, rounding
 
 
 class _Space:

@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
 from sparsecc.diagnostics import UnsupportedError
+from sparsecc.elements import NUMPY
 
 Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -57,6 +58,8 @@ def numpy_type(attribute: Attribute) -> np.dtype[Any]:
             return np.dtype(np.int64)
         case builtin.Float16Type():
             return np.dtype(np.float16)
+        case builtin.BFloat16Type():
+            return NUMPY["bf16"]
         case builtin.Float32Type():
             return np.dtype(np.float32)
         case builtin.Float64Type():

@@ -40,9 +40,16 @@ def signed(array: AnyInts) -> AnyInts:
     return array if array.dtype.name in ("int32", "int64") else array.astype(np.int64)
 
 
+def _carried(values: AnyArray) -> AnyArray:
+    """Values that SciPy moves about: it knows no floats of 16 bits, but their bits as integers."""
+    return values.view(np.uint16) if values.dtype.name in ("float16", "bfloat16") else values
+
+
 def _rows(library: Any, rows: Rows, shape: tuple[int, int]) -> Any:
     positions, coordinates, values = rows
-    return library.csr_array((values, signed(coordinates), signed(positions)), shape=shape)
+    return library.csr_array(
+        (_carried(values), signed(coordinates), signed(positions)), shape=shape
+    )
 
 
 def transposed(rows: Rows, shape: tuple[int, int]) -> Rows | None:
@@ -51,13 +58,15 @@ def transposed(rows: Rows, shape: tuple[int, int]) -> Rows | None:
     if library is None or 0 in shape:
         return None
     columns = _rows(library, rows, shape).tocsc()
-    return columns.indptr, columns.indices, columns.data
+    return columns.indptr, columns.indices, columns.data.view(rows[2].dtype)
 
 
 def rows_to_dense(rows: Rows, shape: tuple[int, int]) -> AnyArray | None:
     """The row-major dense array of compressed rows."""
     library = scipy_sparse()
-    return None if library is None or 0 in shape else _rows(library, rows, shape).toarray()
+    if library is None or 0 in shape:
+        return None
+    return _rows(library, rows, shape).toarray().view(rows[2].dtype)
 
 
 def rows_to_blocks(rows: Rows, shape: tuple[int, int], block: tuple[int, int]) -> Rows | None:
@@ -68,7 +77,7 @@ def rows_to_blocks(rows: Rows, shape: tuple[int, int], block: tuple[int, int]) -
         return None
     blocks = _rows(library, rows, shape).tobsr(block)
     blocks.sort_indices()
-    return blocks.indptr, blocks.indices, blocks.data
+    return blocks.indptr, blocks.indices, blocks.data.view(rows[2].dtype)
 
 
 def blocks_to_rows(blocks: Rows, shape: tuple[int, int]) -> Rows | None:
@@ -78,9 +87,9 @@ def blocks_to_rows(blocks: Rows, shape: tuple[int, int]) -> Rows | None:
     if library is None or 0 in shape:
         return None
     positions, coordinates, values = blocks
-    arrays = (values, signed(coordinates), signed(positions))
+    arrays = (_carried(values), signed(coordinates), signed(positions))
     rows = library.bsr_array(arrays, shape=shape).tocsr()
-    return rows.indptr, rows.indices, rows.data
+    return rows.indptr, rows.indices, rows.data.view(values.dtype)
 
 
 def entries_to_dense(
@@ -90,4 +99,5 @@ def entries_to_dense(
     library = scipy_sparse()
     if library is None or 0 in shape:
         return None
-    return library.coo_array((values, (rows, columns)), shape=shape).toarray()
+    entries = library.coo_array((_carried(values), (rows, columns)), shape=shape)
+    return entries.toarray().view(values.dtype)

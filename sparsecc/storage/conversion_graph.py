@@ -88,6 +88,30 @@ EDGES: tuple[Edge, ...] = (
     ),
 )  # fmt: skip
 
+SUM_EDGES: tuple[Edge, ...] = (
+    Edge(
+        "relabel parts", "the parts store the same arrays",
+        lambda s, d: s.with_widths(0, 0) == d.with_widths(0, 0), edges.relabel_parts, 0.1,
+    ),
+    Edge(
+        "share out dense", "each part takes what it can hold, the largest elements first",
+        lambda s, d: s.is_dense, edges.through_dense, 10.0, 10.0,
+    ),
+    Edge(
+        "share out", "each part takes what it can hold, the largest entries first",
+        lambda s, d: not s.is_dense and edges.is_sum(d), edges.through_entries, 160.0,
+    ),
+    Edge(
+        "add up dense", "the entries of all parts are put in their places",
+        lambda s, d: d.is_dense, edges.through_dense, 30.0, 2.0,
+    ),
+    Edge(
+        "add up", "the entries of all parts are listed and sorted anew",
+        lambda s, d: edges.is_sum(s) and not d.is_dense, edges.through_entries, 80.0,
+    ),
+)  # fmt: skip
+"""From and to sums of formats."""
+
 HUBS: tuple[Format, ...] = tuple(parse_format(name) for name in ("CSR", "CSC", "COO"))
 """Formats of matrices that a path may pass; none of them loses an explicit zero."""
 
@@ -112,7 +136,8 @@ def _step(src: Format, dst: Format, nnz: int, cells: int) -> Step:
     def cost(edge: Edge) -> float:
         return (edge.entry_ns * nnz + edge.cell_ns * cells) * 1e-9
 
-    edge = min((e for e in EDGES if e.applies(src, dst)), key=cost)
+    sums = edges.is_sum(src) or edges.is_sum(dst)
+    edge = min((e for e in (SUM_EDGES if sums else EDGES) if e.applies(src, dst)), key=cost)
     return Step(edge, src, dst, cost(edge))
 
 

@@ -8,6 +8,7 @@ from sparsecc.formats import Format
 from sparsecc.storage import limits
 from sparsecc.storage.conversion_graph import conversion_path
 from sparsecc.storage.entries import resolved
+from sparsecc.storage.layout import is_nonzero
 from sparsecc.storage.tensor import SparseTensor
 
 __all__ = ["conversion_path", "convert"]
@@ -34,7 +35,9 @@ def convert(
 def _estimated_nnz(tensor: SparseTensor) -> int:
     """The entries, of a sample where all cells are stored: only the choice of a path depends on
     it."""
+    if tensor.parts:
+        return sum(len(part.values) for part in tensor.parts)
     if not tensor.format.is_dense:
         return len(tensor.values)
     stride = 1 + len(tensor.values) // 100_000
-    return int(np.count_nonzero(tensor.values[::stride])) * stride
+    return int(np.count_nonzero(is_nonzero(tensor.values[::stride]))) * stride

@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from sparsecc.formats import Format, LevelArrays
+from sparsecc.formats import Format, LevelArrays, SumFormat
 from sparsecc.formats.level import AnyInts
 from sparsecc.formats.levels.compressed import Compressed
 from sparsecc.formats.levels.dense import Dense
 from sparsecc.formats.levels.singleton import Singleton
 from sparsecc.formats.names import bsr
 from sparsecc.storage import compiled, limits
-from sparsecc.storage.layout import AnyArray
+from sparsecc.storage.layout import AnyArray, is_nonzero
 from sparsecc.storage.order import stable_argsort
 from sparsecc.storage.pack import gather_blocks, pack, pack_dense, pack_levels, unpack, with_widths
+from sparsecc.storage.sums import sum_tensor
 from sparsecc.storage.tensor import SparseTensor
 
 # -- what a format is ------------------------------------------------------------------------------
@@ -45,8 +46,15 @@ def is_bsr(fmt: Format) -> bool:
     return fmt.with_widths(0, 0) == bsr(rows, columns)
 
 
+def is_sum(fmt: Format) -> bool:
+    """A sum of parts, each in its own format."""
+    return isinstance(fmt, SumFormat)
+
+
 def is_relabelling(src: Format, dst: Format) -> bool:
     """Whether both store the same numbers: only widths, ``soa`` or ``batch`` differ."""
+    if is_sum(src) or is_sum(dst):
+        return False
     return src.exprs == dst.exprs and [_plain(a) for a in src.levels] == [
         _plain(b) for b in dst.levels
     ]
@@ -134,7 +142,7 @@ def bsr_to_rows(tensor: SparseTensor, dst: Format, limit: int | None) -> SparseT
     blocks = positions, coordinates, values.reshape(-1, high, wide)
     made = compiled.blocks_to_rows(blocks, (outer * high, across * wide))
     starts, columns, values = _split_blocks(*blocks) if made is None else made
-    flat = np.flatnonzero(values != 0)
+    flat = np.flatnonzero(is_nonzero(values))
     # Rows and columns beyond the shape, where a block hangs over the edge, hold zeros only.
     ends = np.searchsorted(flat, starts[: tensor.shape[0] + 1]).astype(starts.dtype)
     return _rows(tensor.shape, dst, ends, columns[flat], values[flat])
@@ -196,6 +204,13 @@ def through_entries(tensor: SparseTensor, dst: Format, limit: int | None) -> Spa
     """The universal conversion: all entries, sorted anew."""
     coords, values = unpack(tensor)
     return pack(coords, values, tensor.shape, dst, max_dense_bytes=limit)
+
+
+def relabel_parts(tensor: SparseTensor, dst: Format, limit: int | None) -> SparseTensor:
+    """A sum whose parts only change widths."""
+    assert isinstance(dst, SumFormat)
+    pairs = zip(tensor.parts, dst.parts, strict=True)
+    return sum_tensor([p if p.format == f else relabel(p, f, limit) for p, f in pairs])
 
 
 # -- helpers ---------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@ when asked."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
 
 from sparsecc.diagnostics import OperandError, UnsupportedError
+from sparsecc.elements import NUMPY
 from sparsecc.formats import Format, LevelArrays, known_name, parse_format
 from sparsecc.formats.level import AnyInts
 from sparsecc.formats.levels.compressed import Compressed
@@ -20,7 +22,7 @@ from sparsecc.storage.entries import (
     refuse_out_of_range,
     supported_values,
 )
-from sparsecc.storage.layout import AnyArray
+from sparsecc.storage.layout import AnyArray, is_nonzero
 from sparsecc.storage.order import linear_key, sorted_order
 from sparsecc.storage.pack import pack, pack_levels
 from sparsecc.storage.plain import plain_indices, plain_levels
@@ -35,6 +37,11 @@ UNSORTED = Compressed(unique=False, ordered=False)
 class NoCounterpart(UnsupportedError):
     text = "{library} has no sparse class for a tensor of rank {rank}"
     help_text = "use to_numpy() or to_coords()"
+
+
+class NoSuchValues(UnsupportedError):
+    text = "{library} has no sparse class with values of {dtype}"
+    help_text = "convert the tensor to f32 first, or use to_numpy() or to_torch()"
 
 
 class BatchedTorch(OperandError):
@@ -143,16 +150,19 @@ def from_compressed(
         return SparseTensor(shape, fmt, levels, stored)
     if not block:
         return pack_levels([rows, coordinates], stored, shape, fmt)
-    at, *inner = np.nonzero(values)
+    at, *inner = np.nonzero(is_nonzero(values))
     return pack_levels([rows[at], coordinates[at], *inner], values[at, *inner], shape, fmt)
 
 
 def to_scipy(tensor: SparseTensor) -> Any:
     """A SciPy sparse array, see :meth:`SparseTensor.to_scipy`; raises NoCounterpart for scalars,
-    and for ranks other than 2 where the installed SciPy has none."""
+    and for ranks other than 2 where the installed SciPy has none; NoSuchValues for floats of 16
+    bits."""
     from scipy import sparse
 
     library: Any = sparse
+    if tensor.dtype.name in ("float16", "bfloat16"):
+        raise NoSuchValues(library="SciPy", dtype=tensor.dtype)
     bare = tensor.format.with_widths(0, 0)
     if bare in (CSR, CSC):
         make = library.csr_array if bare == CSR else library.csc_array
@@ -196,7 +206,7 @@ def _signed(array: AnyInts | None) -> AnyInts:
 def from_torch(tensor: Any) -> SparseTensor:
     """A tensor of a torch tensor (strided, sparse COO, CSR, CSC or BSR), on the host, sharing
     memory where it is canonical. Raises BatchedTorch for hybrid and batched ones, UnsupportedDtype
-    (e.g. for bfloat16)."""
+    (e.g. for float8_e5m2)."""
     tensor = tensor.detach()
     layout = str(tensor.layout).removeprefix("torch.")
     dtype = str(tensor.dtype).removeprefix("torch.")
@@ -226,16 +236,25 @@ def from_torch(tensor: Any) -> SparseTensor:
 
 
 def _host(tensor: Any) -> AnyArray:
-    return np.asarray(tensor.cpu().resolve_conj().numpy())
+    tensor = tensor.cpu().resolve_conj()
+    if str(tensor.dtype) == "torch.bfloat16":  # which NumPy does not know
+        torch: Any = import_module("torch")
+        return np.asarray(tensor.view(torch.int16).numpy()).view(NUMPY["bf16"])
+    return np.asarray(tensor.numpy())
+
+
+def _shared(torch: Any, values: AnyArray) -> Any:
+    """A torch tensor that shares an array's memory."""
+    if values.dtype.name == "bfloat16":
+        return torch.from_numpy(values.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(values)
 
 
 def to_torch(tensor: SparseTensor) -> Any:
     """A torch tensor, see :meth:`SparseTensor.to_torch`; shares memory for dense and CSR."""
-    from importlib import import_module
-
     torch: Any = import_module("torch")
     if tensor.format.is_dense:
-        return torch.from_numpy(tensor.to_numpy())
+        return _shared(torch, tensor.to_numpy())
     bare = tensor.format.with_widths(0, 0)
     shape = tuple(tensor.shape)
     if bare == CSR:
@@ -243,9 +262,9 @@ def to_torch(tensor: SparseTensor) -> Any:
         positions, coordinates = (
             torch.from_numpy(_signed(array)) for array in (level.positions, level.coordinates)
         )
-        values = torch.from_numpy(tensor.values)
+        values = _shared(torch, tensor.values)
         return torch.sparse_csr_tensor(positions, coordinates, values, size=shape)
     coords, values = tensor.to_coords()
     stacked = np.stack(coords) if coords else np.zeros((0, len(values)), dtype=np.int64)
-    made = torch.sparse_coo_tensor(torch.from_numpy(stacked), torch.from_numpy(values), size=shape)
+    made = torch.sparse_coo_tensor(torch.from_numpy(stacked), _shared(torch, values), size=shape)
     return made.coalesce()

@@ -18,6 +18,13 @@ from sparsecc.formats.level import AnyInts
 AnyArray = npt.NDArray[Any]
 
 
+def is_nonzero(values: AnyArray) -> npt.NDArray[np.bool_]:
+    """Where values are not 0 (NaN is not)."""
+    if values.dtype.name == "bfloat16":  # its own comparison warns of NaN, and is slow
+        return (values.view(np.uint16) & np.uint16(0x7FFF)) != 0
+    return values != 0
+
+
 def level_coordinates(fmt: Format, coords: Sequence[AnyInts]) -> list[AnyInts]:
     """The coordinate of each entry in each level, from those in each dimension."""
     result: list[AnyInts] = []

@@ -114,8 +114,10 @@ def _first(changes: Mask) -> Mask | None:
 
 def combine(values: AnyArray, first: Mask) -> AnyArray:
     """One value for each run of equal coordinates: the sum in the values' own dtype (integers wrap
-    around as NumPy's do, bool is or)."""
+    around as NumPy's do, bool is or; floats of 16 bits are summed in f32 and rounded once)."""
     starts = np.flatnonzero(first)
+    if values.dtype.name in ("float16", "bfloat16"):
+        return np.add.reduceat(values.astype(np.float32), starts).astype(values.dtype)
     if values.dtype == np.bool_:
         return np.logical_or.reduceat(values, starts)
     return np.add.reduceat(values, starts, dtype=values.dtype)

@@ -7,17 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsecc.formats import Format, LevelArrays
+from sparsecc.formats import Format, LevelArrays, SumFormat
 from sparsecc.formats.level import AnyInts, Ints
 from sparsecc.storage import limits
 from sparsecc.storage.layout import (
     AnyArray,
     block_depth,
     dim_coordinates,
+    is_nonzero,
     level_coordinates,
     to_level_array,
 )
+from sparsecc.storage.leaders import dense_leaders, entry_leaders
 from sparsecc.storage.order import distinct, linear_key, sort_and_combine, split_key
+from sparsecc.storage.sums import sum_tensor
 from sparsecc.storage.tensor import SparseTensor
 
 
@@ -39,8 +42,45 @@ def pack(
     Explicit zeros are stored. Raises LimitError (an array that follows from the shape exceeds
     ``max_dense_bytes``, 1 GiB by default; an index exceeds the format's width) and FormatError (a
     level can't hold the entries)."""
+    if isinstance(fmt, SumFormat):
+        return _pack_sum(coords, values, shape, fmt, max_dense_bytes)
     level_coords = level_coordinates(fmt, coords)
     return pack_levels(level_coords, values, shape, fmt, sorted_unique, max_dense_bytes)
+
+
+def _pack_sum(
+    coords: Sequence[AnyInts],
+    values: AnyArray,
+    shape: Sequence[int],
+    fmt: SumFormat,
+    limit: int | None,
+) -> SparseTensor:
+    """Each part takes what it can hold of what those before it have left; the last one takes the
+    rest. Formats that store zeros of their own accord hold none that is an entry."""
+    coords, values = sort_and_combine(coords, values, shape)
+    if fmt.padded:
+        there = is_nonzero(values)
+        coords, values = [c[there] for c in coords], values[there]
+    parts: list[SparseTensor] = []
+    for part in fmt.parts[:-1]:
+        taken = entry_leaders(coords, values, shape, part)
+        parts.append(
+            pack([c[taken] for c in coords], values[taken], shape, part, max_dense_bytes=limit)
+        )
+        coords, values = [c[~taken] for c in coords], values[~taken]
+    parts.append(pack(coords, values, shape, fmt.parts[-1], max_dense_bytes=limit))
+    return sum_tensor(parts)
+
+
+def _pack_dense_sum(array: AnyArray, fmt: SumFormat, limit: int | None) -> SparseTensor:
+    zero = array.dtype.type(0)
+    parts: list[SparseTensor] = []
+    for part in fmt.parts[:-1]:
+        taken = dense_leaders(array, part)
+        parts.append(pack_dense(np.where(taken, array, zero), part, limit))
+        array = np.where(taken, zero, array)
+    parts.append(pack_dense(array, fmt.parts[-1], limit))
+    return sum_tensor(parts)
 
 
 def pack_levels(
@@ -115,6 +155,8 @@ def gather_blocks(
 
 def pack_dense(array: AnyArray, fmt: Format, max_dense_bytes: int | None = None) -> SparseTensor:
     """A tensor of the nonzeros of a dense array, or of its blocks that hold any."""
+    if isinstance(fmt, SumFormat):
+        return _pack_dense_sum(array, fmt, max_dense_bytes)
     shape, sizes = array.shape, fmt.level_sizes(array.shape)
     if array.size == 0:
         none = [np.zeros(0, dtype=np.int64)] * fmt.num_levels
@@ -125,10 +167,10 @@ def pack_dense(array: AnyArray, fmt: Format, max_dense_bytes: int | None = None)
     depth = block_depth(fmt)
     if depth < fmt.num_levels:
         blocks = ordered.reshape(-1, limits.volume(sizes[depth:]))
-        flat = np.flatnonzero((blocks != 0).any(axis=1))
+        flat = np.flatnonzero(is_nonzero(blocks).any(axis=1))
         values = blocks[flat]
     else:
-        flat = np.flatnonzero(ordered != 0)
+        flat = np.flatnonzero(is_nonzero(ordered))
         values = ordered[flat]
     coords = split_key(flat, sizes[:depth])
     return pack_levels(coords, values, shape, fmt, True, max_dense_bytes)
@@ -169,5 +211,8 @@ def unpack(tensor: SparseTensor) -> tuple[list[AnyInts], AnyArray]:
 
     Padding is dropped: slots without a coordinate, and zeros of padded and of dense formats.
     Explicit zeros of formats without padding are kept."""
+    if tensor.parts:
+        coords, values = tensor.to_coords()
+        return list(coords), values
     coords, values = tensor.entries()
     return dim_coordinates(tensor.format, coords), values

@@ -8,7 +8,7 @@ ones, sharing arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
 from typing import Any, Literal, cast
@@ -20,7 +20,7 @@ from sparsecc.diagnostics import LimitError, OperandError
 from sparsecc.formats import Ability, Format, LevelArrays, known_name
 from sparsecc.formats.level import AnyInts
 from sparsecc.storage import compiled, limits
-from sparsecc.storage.layout import block_depth, dim_coordinates, from_level_array
+from sparsecc.storage.layout import block_depth, dim_coordinates, from_level_array, is_nonzero
 from sparsecc.storage.order import combine, linear_key, sort_and_combine, sorted_order, split_key
 from sparsecc.storage.plain import CONTIGUOUS_AND_ALIGNED, plain, plain_levels
 from sparsecc.storage.validate import cheap_problems, level_problems
@@ -64,6 +64,8 @@ class SparseTensor:
     format: Format
     levels: tuple[LevelArrays, ...]
     values: AnyArray
+    parts: tuple[SparseTensor, ...] = ()
+    """Of a tensor in a sum format: one tensor each. None otherwise."""
 
     def __post_init__(self) -> None:
         # Kernels read arrays as plain memory, of one width for each role.
@@ -98,7 +100,7 @@ class SparseTensor:
         (dense, blocks, n:m, ELL) can't tell those apart: there it is the number of nonzero
         values."""
         if self.format.padded or self.format.is_dense:
-            return int(np.count_nonzero(self.values))
+            return int(np.count_nonzero(is_nonzero(self.values)))
         _, valid = self.walk(self.format.num_levels)
         return self.values.shape[0] if valid is None else int(np.count_nonzero(valid))
 
@@ -115,6 +117,10 @@ class SparseTensor:
         shape = "x".join(map(str, self.shape)) or "scalar"
         name, count = known_name(self.format), self.values.shape[0]
         return f"<SparseTensor {shape} {self.dtype} {name}, {count} values>"
+
+    def astype(self, dtype: np.dtype[Any]) -> SparseTensor:
+        """The tensor with values of another type."""
+        return replace(self, values=self.values.astype(dtype))
 
     # -- walking -------------------------------------------------------------------------------
 
@@ -146,13 +152,13 @@ class SparseTensor:
         if depth == fmt.num_levels:
             values = self.values
             if fmt.padded or fmt.is_dense:
-                keep = values != 0
+                keep = is_nonzero(values)
                 valid = keep if valid is None else valid & keep
             if valid is not None and not valid.all():
                 coords, values = [c[valid] for c in coords], values[valid]
             return coords, values
         # The trailing dense levels are one block below each position: only nonzeros become entries.
-        flat = np.flatnonzero(self.values != 0)
+        flat = np.flatnonzero(is_nonzero(self.values))
         if depth == 0:
             return split_key(flat, sizes), self.values[flat]
         tail = limits.volume(sizes[depth:])
@@ -190,9 +196,9 @@ class SparseTensor:
         padding."""
         fmt = self.format
         coords, valid = self.walk(fmt.num_levels) if not fmt.is_dense else ([], None)
-        if valid is not None and np.any(self.values[~valid] != 0) and fmt.padded:
+        if valid is not None and np.any(is_nonzero(self.values[~valid])) and fmt.padded:
             return [
-                f"padding at position {int(np.argmax(~valid & (self.values != 0)))} is not zero"
+                f"padding at position {int(np.argmax(~valid & is_nonzero(self.values)))} is not zero"
             ]
         if not fmt.is_permutation:
             level_coords, _ = self.entries()

@@ -10,7 +10,7 @@ from sparsecc.storage.layout import AnyArray
 DTYPES: tuple[str, ...] = (
     "bool",
     *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-    *("float32", "float64", "complex64", "complex128"),
+    *("float16", "bfloat16", "float32", "float64", "complex64", "complex128"),
 )
 """The dtypes that values may have."""
 

@@ -34,6 +34,8 @@ def same_values(found: Any, wanted: Any) -> bool:
     a, b = np.asarray(found), np.asarray(wanted)
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
+    if a.dtype.name == "bfloat16":
+        a, b = a.astype(np.float32), b.astype(np.float32)
     if a.dtype.kind not in "fc":
         return np.array_equal(a, b)
     tolerance = 1e-4 if a.dtype.name in ("float32", "complex64") else 1e-9

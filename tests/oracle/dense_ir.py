@@ -2,7 +2,7 @@
 
 Every tensor is an array; missing entries are zeros, and do not annihilate. Bodies are run once,
 vectorised over the iteration space, with zero for the accumulator; reductions then sum over their
-axes.
+axes. What a body rounds at its end (``arith.truncf``) is summed first, and rounded once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
 from xdsl.dialects import arith, builtin, func, tensor
 from xdsl.dialects import complex as complex_dialect
@@ -26,6 +27,10 @@ Env = dict[SSAValue, Any]
 def numpy_type(attribute: Attribute) -> np.dtype[Any]:
     """The NumPy type of an element; signless integers are signed."""
     match attribute:
+        case builtin.Float16Type():
+            return np.dtype(np.float16)
+        case builtin.BFloat16Type():
+            return np.dtype(ml_dtypes.bfloat16)
         case builtin.Float32Type():
             return np.dtype(np.float32)
         case builtin.Float64Type():
@@ -113,16 +118,21 @@ def _generic(op: linalg.GenericOp, env: Env) -> Array:
     value: Any = None
     for inner in op.body.block.ops:
         if isinstance(inner, linalg.YieldOp):
-            value = np.broadcast_to(local[inner.arguments[0]], extents)
+            rounding = inner.arguments[0].owner
+            rounds = isinstance(rounding, arith.TruncFOp)
+            source = rounding.operands[0] if rounds else inner.arguments[0]
+            value = np.broadcast_to(local[source], extents)
         else:
             local[inner.results[0]] = _scalar_op(inner, local)
-    assert value.dtype == out.dtype, f"a body yields {value.dtype} into {out.dtype}"
+    narrow = out.dtype.itemsize == 2 and out.dtype.kind not in "iu"
+    wanted = np.dtype(np.float32) if narrow else out.dtype
+    assert value.dtype == wanted, f"a body yields {value.dtype} into {out.dtype}"
     if not reduced:
-        return value.transpose(maps[-1])
+        return value.transpose(maps[-1]).astype(out.dtype)
     assert maps[-1] == list(range(len(maps[-1])))
     if value.dtype == np.bool_:
         return out | value.any(axis=reduced)
-    return out + value.sum(axis=reduced, dtype=value.dtype)
+    return (out + value.sum(axis=reduced, dtype=value.dtype)).astype(out.dtype)
 
 
 def _positions(affine: AffineMap) -> list[int]:
@@ -170,7 +180,7 @@ def _scalar_op(op: Operation, env: Env) -> Any:
             return -args[0]
         case builtin.UnrealizedConversionCastOp():
             return args[0].view(numpy_type(target))
-        case arith.ExtSIOp() | arith.SIToFPOp() | arith.ExtFOp():
+        case arith.ExtSIOp() | arith.SIToFPOp() | arith.ExtFOp() | arith.TruncFOp():
             return args[0].astype(numpy_type(target))
         case arith.ExtUIOp() | arith.UIToFPOp():
             return _unsigned(args[0]).astype(numpy_type(target))

@@ -3,6 +3,7 @@
 It shares nothing with the compiler but the syntax tree. Each node is a pair of arrays over the
 whole index space of its statement, one axis an index: values, and whether an entry is stored there.
 A missing entry is zero, and annihilates: missing * inf is missing. A stored zero follows IEEE.
+Floats of 16 bits are computed in f32; the statement's value is rounded if nothing wider met them.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class _Point:
     values: Any
     stored: Any
     indices: frozenset[str] = frozenset()
+    narrow: np.dtype[Any] | None = None
+    """The 16-bit type of a value that is held in f32."""
 
 
 def evaluate(expression: str | Program, operands: Mapping[str, Operand]) -> tuple[Array, Mask]:
@@ -80,7 +83,8 @@ class _Statement:
         for array in (np.asarray(result.values), np.asarray(result.stored)):
             full = np.broadcast_to(array, shape).transpose(order + rest)
             arrays.append(full.reshape(full.shape[: len(order)]).copy())
-        return arrays[0], arrays[1]
+        values = arrays[0] if result.narrow is None else arrays[0].astype(result.narrow)
+        return values, arrays[1]
 
     # -- implicit sums -------------------------------------------------------------------------
 
@@ -104,7 +108,8 @@ class _Statement:
             total = np.any(values, axis=axes, keepdims=True)
         else:
             total = np.sum(values, axis=axes, keepdims=True, dtype=values.dtype)
-        return _Point(total, stored.any(axis=axes, keepdims=True), term.indices - summed)
+        found = stored.any(axis=axes, keepdims=True)
+        return _Point(total, found, term.indices - summed, term.narrow)
 
     # -- point by point ------------------------------------------------------------------------
 
@@ -115,7 +120,8 @@ class _Statement:
             case Scalar(name):
                 values, stored = self.operands[name]
                 assert values.ndim == 0, f"{name} is not a scalar"
-                return _Point(values[()], np.True_ if stored is None else np.bool_(stored[()]))
+                there = np.True_ if stored is None else np.bool_(stored[()])
+                return _Point(_held(values)[()], there, narrow=_narrow(values))
             case Access():
                 return self.access(expr)
             case Unary("-", operand):
@@ -130,7 +136,9 @@ class _Statement:
         names = _names(access)
         at = tuple(self.coordinates(name) for name in names)
         mask = np.ones(values.shape, bool) if stored is None else stored
-        return _Point(np.where(mask, values, values.dtype.type(0))[at], mask[at], frozenset(names))
+        every: Array = _held(values)
+        held: Array = np.where(mask, every, every.dtype.type(0))
+        return _Point(held[at], mask[at], frozenset(names), _narrow(values))
 
     def coordinates(self, name: str) -> Array:
         """All values of an index, along its own axis."""
@@ -147,10 +155,37 @@ def _names(access: Access | Scalar) -> tuple[str, ...]:
 
 
 def _negate(a: _Point) -> _Point:
-    return _Point(_only(a.stored, -a.values), a.stored, a.indices)
+    return _Point(_only(a.stored, -a.values), a.stored, a.indices, a.narrow)
+
+
+def _narrow(values: Any) -> np.dtype[Any] | None:
+    dtype = np.asarray(values).dtype
+    return dtype if dtype.name in ("float16", "bfloat16") else None
+
+
+def _held(values: Any) -> Any:
+    """Values as they are computed with."""
+    return values if _narrow(values) is None else values.astype(np.float32)
+
+
+def _meet(a: _Point, b: _Point) -> np.dtype[Any] | None:
+    """The 16-bit type of a result: that of both, or of one that meets a constant or 8 bits."""
+    if a.narrow is not None and b.narrow is not None:
+        return a.narrow if a.narrow == b.narrow else None
+    narrow, other = (a, b) if a.narrow is not None else (b, a)
+    if type(other.values) in (int, float):
+        return narrow.narrow
+    small = ("bool", "int8", "uint8")
+    return narrow.narrow if np.asarray(other.values).dtype.name in small else None
 
 
 def _combine(op: str, a: _Point, b: _Point) -> _Point:
+    point = _combined(op, a, b)
+    point.narrow = _meet(a, b)
+    return point
+
+
+def _combined(op: str, a: _Point, b: _Point) -> _Point:
     indices = a.indices | b.indices
     match op:
         case "+":

@@ -289,7 +289,7 @@ def _field(values: AnyArray) -> tuple[str, list[AnyArray]]:
     if values.dtype.kind == "c":
         wide = values.astype(np.complex128)
         return "complex", [wide.real, wide.imag]
-    if values.dtype.kind == "f":
+    if values.dtype.kind == "f" or values.dtype.name == "bfloat16":
         return "real", [values.astype(np.float64)]
     return "unsigned-integer" if values.dtype == np.uint64 else "integer", [values]
 

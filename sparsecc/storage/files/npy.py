@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparsecc.diagnostics import SparseccError
+from sparsecc.elements import NUMPY
 from sparsecc.formats import Format
 from sparsecc.storage.entries import from_numpy
 from sparsecc.storage.files.errors import BadArray, CannotHold, DamagedFile, read_bytes
@@ -66,7 +67,10 @@ def parse_npy(content: bytes, place: str, key: str) -> AnyArray:
 
 
 def numeric(array: AnyArray, place: str, key: str) -> AnyArray:
-    """The array, if values may have its dtype."""
+    """The array, if values may have its dtype. Items of two plain bytes are bf16: NumPy has no other
+    way to write them."""
+    if array.dtype == np.dtype("V2"):
+        array = array.view(NUMPY["bf16"])
     if array.dtype.name not in DTYPES:
         help = f"supported: {', '.join(DTYPES)}"
         raise BadArray(

@@ -19,7 +19,8 @@ from sparsecc.storage.entries import checked_shape, from_numpy
 from sparsecc.storage.exchange import CSC, CSR, from_compressed, from_coordinates
 from sparsecc.storage.files.errors import BadArray, DamagedFile, UnknownKey, read_bytes
 from sparsecc.storage.files.npy import numeric, parse_npy
-from sparsecc.storage.layout import AnyArray
+from sparsecc.storage.files.npz_sum import read_sum, sum_arrays
+from sparsecc.storage.layout import AnyArray, is_nonzero
 from sparsecc.storage.tensor import SparseTensor
 
 LAYOUTS: dict[str, tuple[str, ...]] = {
@@ -29,6 +30,7 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
     "bsr": ("indices", "indptr"),
     "coo": (),
     "dia": ("offsets",),
+    "sum": (),  # ours: parts in formats of their own
 }
 INFLATION = 1100
 """No DEFLATE stream grows by more than about 1032; an archive that claims more lies."""
@@ -101,6 +103,8 @@ def _sparse(arrays: _Arrays) -> SparseTensor:
             key="format", problem=f"{kind!r} is no layout", place=arrays.place, help=help
         )
     shape = checked_shape(np.atleast_1d(arrays["shape"]).reshape(-1).tolist())
+    if kind == "sum":
+        return read_sum(arrays, shape)
     values = numeric(arrays["data"], arrays.place, "data")
     if kind == "coo":
         return _coordinates(arrays, values, shape)
@@ -151,7 +155,7 @@ def _diagonals(
     if offsets.shape != values.shape[:1] or len(np.unique(offsets)) != len(offsets):
         problem = f"{len(offsets)} offsets, to be distinct, for {len(values)} diagonals"
         raise BadArray(key="offsets", problem=problem, place=place)
-    which, columns = np.nonzero(values)
+    which, columns = np.nonzero(is_nonzero(values))
     # Offsets beyond the shape name no element; bounded first, their difference can't wrap around.
     bounded = np.clip(offsets, -(2**62), 2**62).astype(np.int64)
     rows = columns - bounded[which]
@@ -162,11 +166,14 @@ def _diagonals(
 
 def write_npz(tensor: SparseTensor, out: BytesIO) -> None:
     """SciPy's layout: csr, csc, bsr, or coo for all other sparse formats (``coords`` beyond
-    matrices); a dense tensor is the array ``arr_0``."""
+    matrices); a dense tensor is the array ``arr_0``, a sum of formats is in a layout of ours."""
     save: Any = np.savez_compressed
     fmt = tensor.format
     if fmt.is_dense:
         save(out, tensor.to_numpy())
+        return
+    if tensor.parts:
+        save(out, shape=np.array(tensor.shape, dtype=np.int64), **sum_arrays(tensor))
         return
     if is_rows(fmt) or (is_bsr(fmt) and _tiles(tensor)):
         kind = "bsr" if is_bsr(fmt) else ("csr" if fmt.dim_order == (0, 1) else "csc")

@@ -207,3 +207,46 @@ func.func private @f(tensor<2x3x4xf64, #CSR>)
 
 // expected-error@+1 {{a tensor of rank 0 can't be sparse; remove its encoding}}
 func.func private @f(tensor<f64, #sparse_tensor.encoding<*>>)
+
+// -----
+
+#A = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+// expected-error@+1 {{a sum has at least two parts}}
+#a = #sparse_tensor.encoding<{ sum = [#A] }>
+
+// -----
+
+// expected-error@+1 {{a part of a sum is an encoding with a map}}
+#a = #sparse_tensor.encoding<{ sum = [42, 43] }>
+
+// -----
+
+#A = #sparse_tensor.encoding<*>
+// expected-error@+1 {{a part of a sum is an encoding with a map}}
+#a = #sparse_tensor.encoding<{ sum = [#A, #A] }>
+
+// -----
+
+#A = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+#B = #sparse_tensor.encoding<{ map = (d0) -> (d0 : compressed) }>
+// expected-error@+1 {{the parts of a sum have one rank, not 2, 1}}
+#a = #sparse_tensor.encoding<{ sum = [#A, #B] }>
+
+// -----
+
+#A = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+#B = #sparse_tensor.encoding<{ sum = [#A, #A] }>
+// expected-error@+1 {{a part of a sum is no sum; list all parts}}
+#a = #sparse_tensor.encoding<{ sum = [#A, #B] }>
+
+// -----
+
+#A = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+// expected-error@+1 {{posWidth stands in the encodings of the parts; move it there}}
+#a = #sparse_tensor.encoding<{ sum = [#A, #A], posWidth = 32 }>
+
+// -----
+
+#A = #sparse_tensor.encoding<{ map = (d0, d1) -> (d0 : dense, d1 : compressed) }>
+// expected-error@+1 {{an encoding is a map or a sum, not both; remove one}}
+#a = #sparse_tensor.encoding<{ map = (d0) -> (d0 : compressed), sum = [#A, #A] }>

@@ -14,11 +14,12 @@ import pytest
 
 import sparsecc as sc
 from sparsecc.backends.cpu.emit_c import emit_c
+from sparsecc.elements import NUMPY
 from sparsecc.frontends.ast import Access, names_read, walk
 from sparsecc.frontends.index_notation import parse
 from sparsecc.frontends.mlir_text import parse_module
 from sparsecc.runtime.compiled_kernel import Kernel
-from sparsecc.runtime.execute import NUMPY, Executor
+from sparsecc.runtime.execute import Executor
 from sparsecc.storage.ingest import asarray
 from tests.oracle.corpus import ROWS
 

@@ -13,7 +13,7 @@ from sparsecc.formats.levels.singleton import Singleton
 
 NAMED = (
     "CSR CSC COO COO(3) COO(4) DCSR DCSC CSF(0,1,2) CSF(2,0,1) CSF(0,1,2,3) BSR(2,2) BSR(4,4) "
-    "BSR(1,8) 2:4 1:2 5:8 SV dense"
+    "BSR(1,8) 2:4 1:2 5:8 SV dense BITMAP BITMAP(3)"
 ).split()
 
 MAPS = [
@@ -40,6 +40,11 @@ MAPS = [
 ALL = [
     *(parse_format(text) for text in [*NAMED, *MAPS]),
     *(parse_format(f"{text}@i32/i64") for text in ("CSR", "CSC", "COO")),
+    *(
+        parse_format(t)
+        for t in ("2:4+CSR", "2:4+2:4", "CSR@i32/i64 + COO", "BSR(2,2)+ELL+CSC@i8/i8")
+    ),
+    parse_format("2:4+CSR").with_widths(32, 16),
     *(parse_format("CSR").with_widths(p, c) for p, c in ((32, 0), (0, 32), (8, 16), (64, 64))),
 ]
 

@@ -239,6 +239,8 @@ MIXTURES = (
     ("c64", "f64", "u64", "i64"),
     ("u8", "u16", "i16", "u32"),
     ("c128", "f32", "i8"),
+    ("f16",),
+    ("bf16", "f16", "u8"),
 )
 
 
@@ -262,6 +264,10 @@ def test_random_programs_mean_what_the_oracle_says(seed: int) -> None:
         module.verify()
         got = run(module, {name: values for name, (values, _) in operands.items()})
         assert got.dtype == expected_values.dtype == dtypes.NUMPY[resolved.result_type.dtype]
+        if dtypes.is_narrow(resolved.result_type.dtype):
+            got, expected_values = got.astype("f4"), expected_values.astype("f4")
+            np.testing.assert_allclose(got, expected_values, rtol=1e-2, err_msg=str(case))
+            continue
         np.testing.assert_allclose(got, expected_values, rtol=1e-4, atol=1e-5, err_msg=str(case))
 
 

@@ -1,0 +1,74 @@
+"""Schedules of dot kernels, the one to expect most of first.
+
+Family ``block_rows``: a program has one row of blocks; ``tokens`` columns of X; ``join``: blocks that one dot takes
+side by side along k; ``warps``; ``stages``: steps of the loop whose loads are on their way. Family ``groups``:
+``rows`` of the weight and ``tokens`` a program, ``groups`` of four columns a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sparsecc.dialects.tile import ScheduleAttr
+from sparsecc.passes.tiling.dot_weights import BlockWeight
+from sparsecc.passes.tiling.problem import power_above
+
+LEAST_TOKENS = 16
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "i8": 1}
+DEPTH = 64
+"""Columns that a dot of few tokens should take at once."""
+DEFAULT_TOKENS = 64
+STAGES = 5
+SHARED = 160 * 1024
+"""Bytes of shared memory that the stages of a program may take on every target."""
+
+
+def block_schedules(weight: BlockWeight, dtype: str, tokens: int | None) -> list[ScheduleAttr]:
+    """Of a weight in rows of blocks."""
+    found: dict[str, ScheduleAttr] = {}
+    for wide, join, warps in _block_configs(weight, tokens or DEFAULT_TOKENS):
+        depth = max(power_above(weight.width) * join, 32)
+        height = max(16, power_above(weight.height))
+        each = depth * (wide + height) * BYTES[dtype]
+        stages = max(1, min(STAGES, SHARED // each))
+        numbers = {"tokens": wide, "join": join, "warps": warps, "stages": stages}
+        found.setdefault(str(numbers), ScheduleAttr.of("block_rows", numbers))
+    return list(found.values())
+
+
+def _block_configs(weight: BlockWeight, tokens: int) -> Iterator[tuple[int, int, int]]:
+    """Tokens, joined blocks, warps: with few tokens several blocks make a dot deep enough, with many one does."""
+    width = power_above(weight.width)
+    few = min(max(LEAST_TOKENS, power_above(tokens)), 64)
+    first = min(2 * DEPTH, max(DEPTH, 4 * width))
+    joins = list(dict.fromkeys(max(1, j // width) for j in (first, DEPTH, 2 * DEPTH, 1)))
+    warps = 4 if weight.height >= 64 else 2 if weight.height >= 32 else 1
+    deep = [(few, j, warps) for j in joins if j * width <= 2 * DEPTH or j == 1]
+    many = [
+        (256, 1, 8 if weight.height >= 64 else 4),
+        (128, 1, 4),
+        (256, 1, 2),
+        (128, 1, 2),
+        (64, 1, 4),
+    ]
+    if tokens <= 64:
+        yield from deep
+        yield from ((few, j, 4) for _, j, _ in deep)
+        yield (few, 1, 1)
+    else:
+        yield from many if tokens > 128 else many[1:]
+        yield from deep
+
+
+def group_schedules(tokens: int | None) -> list[ScheduleAttr]:
+    """Of a 2:4 weight whose groups are spread in registers: its four dots have a sum each in Blackwell's tensor memory,
+    512 columns, so a program has at most 64 tokens."""
+    wide = min(max(LEAST_TOKENS, power_above(tokens or DEFAULT_TOKENS)), 64)
+    found = [
+        (128, wide, 16, 8, 2),
+        (64, wide, 16, 4, 2),
+        (64, wide, 16, 4, 3),
+        (128, wide, 32, 8, 2),
+    ]
+    names = ("rows", "tokens", "groups", "warps", "stages")
+    return [ScheduleAttr.of("groups", dict(zip(names, numbers, strict=True))) for numbers in found]

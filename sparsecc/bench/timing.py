@@ -1,0 +1,151 @@
+"""Times of candidates: CUDA graphs replayed between events, rivals in turns, medians."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from statistics import median
+from typing import Any, Protocol
+
+Call = Callable[[], Any]
+
+COLD_BYTES = 400e6
+"""What is read between two uses of one copy of a weight: well over twice the L2 of a GPU."""
+
+
+def copies(size: int, most: int = 256) -> int:
+    """How many copies of ``size`` bytes take turns, so that each is cold when its turn comes."""
+    return max(1, min(most, -(-int(COLD_BYTES) // max(size, 1))))
+
+
+class Timer(Protocol):
+    """Gives microseconds of one call, the calls taking turns; ``how`` says how it measured last."""
+
+    how: str
+
+    def us(self, calls: Sequence[Call], ms: float) -> float: ...
+
+
+class GraphTimer:
+    """A graph of all calls, repeated until it lasts ``ms``, is replayed: what a launch costs the host is not in it.
+
+    What can't be captured (a library that waits for the device) is timed between events around plain calls."""
+
+    def __init__(self, replays: int = 5) -> None:
+        self.torch: Any = import_module("torch")
+        self.replays = replays
+        self.how = ""
+        self.graphs: dict[int, tuple[Sequence[Call], Any, int]] = {}
+        """By the calls' identity; the calls are kept, so that it stays theirs."""
+        self.plain: dict[int, Sequence[Call]] = {}
+
+    def us(self, calls: Sequence[Call], ms: float) -> float:
+        cuda = self.torch.cuda
+        if id(calls) not in self.plain:
+            graph, repeats = self._captured(calls, ms)
+            if graph is not None:
+                self.how = "graph"
+                once = graph.replay
+                return self._median(once, self.replays) * 1e3 / (repeats * len(calls))
+        self.how = "events"
+
+        def once() -> None:
+            for call in calls:
+                call()
+
+        once()
+        cuda.synchronize()
+        return self._median(once, self.replays) * 1e3 / len(calls)
+
+    def forget(self) -> None:
+        """Give back the graphs and what they keep alive."""
+        self.graphs.clear()
+        self.plain.clear()
+
+    def _captured(self, calls: Sequence[Call], ms: float) -> tuple[Any, int]:
+        if id(calls) in self.graphs:
+            return self.graphs[id(calls)][1:]
+        cuda = self.torch.cuda
+        stream = cuda.Stream()
+        stream.wait_stream(cuda.current_stream())
+        with cuda.stream(stream):
+            calls[0]()
+            stream.synchronize()
+            if self._waits(calls[0]):
+                # Not even tried: a capture that fails leaves torch's allocator in disorder.
+                self.plain[id(calls)] = calls
+                return None, 0
+            first, last = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+            first.record()
+            for call in calls:
+                call()
+            last.record()
+            stream.synchronize()
+            estimate = max(first.elapsed_time(last), 0.002 * len(calls))
+            repeats = max(1, min(100, round(ms / self.replays / estimate)))
+            graph = cuda.CUDAGraph()
+            try:
+                with cuda.graph(graph, stream=stream):
+                    for _ in range(repeats):
+                        for call in calls:
+                            call()
+            except RuntimeError:
+                cuda.synchronize()
+                self.plain[id(calls)] = calls
+                return None, 0
+        cuda.current_stream().wait_stream(stream)
+        graph.replay()
+        cuda.synchronize()
+        self.graphs[id(calls)] = (calls, graph, repeats)
+        return graph, repeats
+
+    def _waits(self, call: Call) -> bool:
+        """Whether a call waits for the device, as far as torch notices."""
+        cuda = self.torch.cuda
+        cuda.set_sync_debug_mode("error")
+        try:
+            call()
+        except RuntimeError:
+            return True
+        finally:
+            cuda.set_sync_debug_mode("default")
+        return False
+
+    def _median(self, once: Call, count: int) -> float:
+        cuda = self.torch.cuda
+        first, last = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+        found: list[float] = []
+        for _ in range(count):
+            first.record()
+            once()
+            last.record()
+            last.synchronize()
+            found.append(first.elapsed_time(last))
+        return median(found)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the rounds of one candidate gave, in microseconds."""
+
+    us: float
+    least: float
+    most: float
+    how: str
+
+
+def interleaved(
+    timer: Timer, candidates: Mapping[str, Sequence[Call]], rounds: int, ms: float
+) -> dict[str, Sample]:
+    """The median of each candidate over rounds in which all take a turn: a hot or a busy moment of the machine
+    hits all alike. Another one starts each round."""
+    names = list(candidates)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    how: dict[str, str] = {}
+    for turn in range(rounds):
+        for k in range(len(names)):
+            name = names[(k + turn) % len(names)]
+            times[name].append(timer.us(candidates[name], ms))
+            how[name] = timer.how
+    return {n: Sample(median(t), min(t), max(t), how[n]) for n, t in times.items()}

@@ -1,0 +1,131 @@
+"""Our own candidates: default and tuned, on a stand-in for a GPU's kernel that computes with torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sparsecc.bench import ours
+from sparsecc.bench.cells import Cell, all_cells
+from sparsecc.bench.problem import Problem
+from sparsecc.bench.weights import Matrix
+from sparsecc.diagnostics import SparseccError
+
+torch: Any = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
+
+
+@dataclass
+class Packed:
+    """Like a packed operand: arrays by role."""
+
+    arrays: dict[str, Any]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.numel() * a.element_size() for a in self.arrays.values())
+
+
+@dataclass
+class FakeKernel:
+    cell: Cell
+    schedule: str = "first"
+    packs: list[Any] = field(default_factory=list[Any])
+    space = ("first", "second", "third", "fourth", "fifth")
+    sized = None
+    tuned = False
+
+    @property
+    def plan(self) -> Any:
+        step = SimpleNamespace(launch=SimpleNamespace(kernel="k0"), space=self.space)
+        return SimpleNamespace(tiles=(step,))
+
+    def pack(self, W: Any) -> Packed:
+        self.packs.append(W)
+        return Packed({"packed": W.clone()})
+
+    def with_options(self) -> FakeKernel:
+        return replace(self)
+
+    def prepared(self, operands: Any) -> Any:
+        return list(operands.values()), self
+
+    def autotune(self, operands: Any) -> Any:
+        self.tuned = True
+        assert set(operands) == {self.cell.operation.weight, *self.cell.operation.inputs}
+        times = {"k0": {name: float(9 - n) for n, name in enumerate(self.space)}}
+        return SimpleNamespace(schedules={"k0": "fifth"}, times=times)
+
+    def scheduled(self, schedules: dict[str, str]) -> FakeKernel:
+        return replace(self, schedule=schedules["k0"])
+
+    def __call__(self, out: Any, **operands: Any) -> Any:
+        weight = operands.pop(self.cell.operation.weight)
+        dense = weight.arrays["packed"] if isinstance(weight, Packed) else weight.to_dense()
+        if self.cell.operation.name == "SDDMM":
+            whole = dense * (operands["U"] @ operands["V"].t())
+            return whole.to_sparse_csr()
+        (x,) = operands.values()
+        out.copy_(x @ dense.t() if self.cell.operation.name == "linear" else dense @ x)
+        return out
+
+
+def small(group: str, **changes: Any) -> Cell:
+    found = next(c for c in all_cells() if c.group == group)
+    sizes: dict[str, Any] = {"rows": 64, "columns": 64, "width": 8, "dtype": "f32"}
+    return replace(found, **(sizes | changes))
+
+
+@pytest.mark.parametrize("cell", [
+    small("2:4"), small("unstructured", dtype="f16"), small("BSR"), small("CSR"), small("SDDMM"),
+], ids=str)  # fmt: skip
+def test_default_and_the_fastest_schedules(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = FakeKernel(cell)
+
+    def compiled(asked: Cell, target: str) -> FakeKernel:
+        assert (asked, target) == (cell, "sm_90")
+        return kernel
+
+    monkeypatch.setattr(ours, "compiled", compiled)
+    problem = Problem(cell, Matrix(cell, "cpu"))
+    found = list(ours.Ours("sm_90")(problem))
+    assert [c.name for c in found] == ["default", "fifth", "fourth", "third"]
+    calls: list[Any] = [c.calls[0] for c in found]
+    assert [c.func.schedule for c in calls] == ["first", "fifth", "fourth", "third"]
+    for candidate in found:
+        assert problem.errors(candidate).accepted(cell.dtype), candidate.name
+    # Tuning does not reach the kernel that stands for the default, nor the shared one.
+    assert not any(c.func.tuned for c in calls) and not kernel.tuned
+    # Packed once, whatever the number of copies that take turns.
+    assert len(kernel.packs) == (cell.format in ours.PACKED)
+    assert len(found[0].calls) == 256
+    copies: list[Any] = list(found[0].calls)
+    places = {id(call.keywords[cell.operation.weight]) for call in copies}
+    assert len(places) == 256
+
+
+def test_compiling_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = small("2:4")
+
+    class Kernel(FakeKernel):
+        @property
+        def compiled(self) -> tuple[str, ...]:
+            if self.schedule == "third":
+                raise SparseccError("too many registers")
+            return ("code",)
+
+    def made(cell: Cell, target: str) -> FakeKernel:
+        return Kernel(cell)
+
+    monkeypatch.setattr(ours, "compiled", made)
+    assert ours.compile_one(cell, "sm_90") == 4
+
+    def broken(cell: Cell, target: str) -> Any:
+        raise SparseccError("no kernel for it")
+
+    monkeypatch.setattr(ours, "compiled", broken)
+    assert ours.compile_one(cell, "sm_90") == "no kernel for it"

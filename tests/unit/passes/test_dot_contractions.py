@@ -1,0 +1,285 @@
+"""Products with weights of dense blocks or spread groups: kernels in Triton's interpreter against the reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+import pytest
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+
+from sparsecc.backends.triton.emit import emit_kernel
+from sparsecc.backends.triton.interpret import interpret
+from sparsecc.backends.triton.load import compile_source, sass
+from sparsecc.backends.triton.operands import pack_2_4, pack_stored
+from sparsecc.dialects import iteration
+from sparsecc.dialects.reading import elements
+from sparsecc.formats.names import bsr
+from sparsecc.frontends.mlir_text import parse_module, verify_module
+from sparsecc.kernel import TileSource
+from sparsecc.pipeline import run_passes
+from sparsecc.runtime.reference import evaluate_module
+from sparsecc.storage.pack import pack_dense
+from sparsecc.targets import known_target
+from tests.unit.passes.programs import COLUMN_MAJOR, Program, Tensor, product, weight
+
+Array = Any
+PLAIN = ["%p = arith.mulf %W, %X : f32", "%s = arith.addf %out, %p : f32", "linalg.yield %s : f32"]
+KINDS: dict[str, Any] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "i8": np.int8,
+    "i32": np.int32,
+}
+
+
+def blocks(letters: str, dtype: str, height: int, width: int, transposed: bool = False) -> Tensor:
+    r, c = ("d1", "d0") if transposed else ("d0", "d1")
+    map_ = (
+        f"(d0, d1) -> ({r} floordiv {height} : dense, {c} floordiv {width} : compressed, "
+        f"{r} mod {height} : dense, {c} mod {width} : dense)"
+    )
+    return Tensor("W", letters, dtype, map_)
+
+
+def matched(text: str, **options: str) -> ModuleOp:
+    module = parse_module(text, "program")
+    names: list[tuple[str, dict[str, str]]] = [
+        ("generalize-named-ops", {}),
+        ("select-formats", {}),
+        ("dot-contractions", options),
+    ]
+    run_passes(module, names, verify=True)
+    verify_module(module)
+    return module
+
+
+def kernels(module: ModuleOp, target: str = "sm_90") -> list[tuple[func.FuncOp, TileSource]]:
+    found = [f for f in module.body.block.ops if isinstance(f, func.FuncOp)]
+    return [
+        (f, emit_kernel(f, known_target(target))) for f in found if "tile.kernel" in f.attributes
+    ]
+
+
+def random(rng: np.random.Generator, shape: list[int], dtype: str) -> Array:
+    if dtype.startswith("i"):
+        return rng.integers(-90, 90, shape).astype(KINDS[dtype])
+    return rng.standard_normal(shape).astype(KINDS[dtype])
+
+
+def some_blocks(rng: np.random.Generator, w: npt.NDArray[Any], height: int, width: int) -> Array:
+    """About a third of the blocks stay; one row of blocks is empty."""
+    keep = rng.random((-(-w.shape[0] // height), -(-w.shape[1] // width))) < 0.35
+    keep[len(keep) // 2] = False
+    mask = np.kron(keep, np.ones((height, width), bool))[: w.shape[0], : w.shape[1]]
+    return w * mask.astype(w.dtype)
+
+
+def check(
+    program: Program,
+    result: Tensor,
+    operands: dict[str, Array],
+    packed: dict[str, Array],
+    **options: str,
+) -> None:
+    """Compile a program, run its kernel in the interpreter on poisoned memory, compare with the reference."""
+    text = program.text(result)
+    (expected,) = evaluate_module(parse_module(text, "p"), operands)
+    assert isinstance(expected, np.ndarray)
+    module = matched(text, **options)
+    ((_, source),) = kernels(module)
+    main = next(f for f in module.body.block.ops if isinstance(f, func.FuncOp)).body.block
+    (launch,) = [op for op in main.ops if isinstance(op, iteration.LaunchOp)]
+    names = [v.name_hint for v in launch.inputs]
+    out = np.full(expected.shape, 77 if result.dtype.startswith("i") else np.nan, expected.dtype)
+    roles: dict[str, Array] = {"out.values": out}
+    for number, name in enumerate(names):
+        assert name is not None
+        value = operands[name]
+        roles |= {f"in{number}.dim{d}": extent for d, extent in enumerate(value.shape)}
+        tensor = next(t for t in program.tensors if t.name == name)
+        if name == "W":
+            roles |= {f"in{number}.{role}": array for role, array in packed.items()}
+        else:
+            stored = value.T if tensor.map == COLUMN_MAJOR else value
+            roles[f"in{number}.values"] = np.ascontiguousarray(stored)
+    interpret(
+        source, {n: roles[r] for (n, _), r in zip(source.arguments, source.roles, strict=True)}
+    )
+    if result.dtype.startswith("i"):
+        np.testing.assert_array_equal(out, expected)
+        return
+    scale = max(1.0, float(np.abs(expected.astype(np.float64)).max()))
+    limit = {"f16": 4e-3, "bf16": 3e-2, "f32": 1e-5}[result.dtype]
+    assert np.abs(out.astype(np.float64) - expected.astype(np.float64)).max() <= scale * limit
+
+
+def check_blocks(
+    x: str = "kt", w: str = "nk", y: str = "nt", dtype: str = "f16", result: str = "f16",
+    size: tuple[int, int] = (16, 16), extents: tuple[int, int, int] = (70, 90, 33), tokens: int = 0, **options: str,
+) -> None:  # fmt: skip
+    n, k, t = extents
+    sizes = {"n": n, "k": k, "t": t, "b": 2}
+    rng = np.random.default_rng(n * k + t)
+    tensors = [blocks(w, dtype, *size, transposed=w == "kn"), Tensor("X", x, dtype)]
+    program = Program(tensors)
+    body = PLAIN if dtype == "f32" else product(dtype, result)
+    out = program.generic(tensors, Tensor("Y", y, result), body)
+    dense = some_blocks(rng, random(rng, [n, k], dtype), *size)
+    fmt = bsr(*size)
+    arrays = dict(pack_stored(pack_dense(dense, fmt)).arrays)
+    operands = {
+        "W": dense if w == "nk" else np.ascontiguousarray(dense.T),
+        "X": random(rng, [sizes[c] for c in x], dtype),
+    }
+    if tokens:
+        options["tokens"] = str(tokens)
+    check(program, out, operands, arrays, **options)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "y"),
+    [
+        ("kt", "nk", "nt"), ("tk", "nk", "tn"), ("tk", "nk", "nt"), ("kt", "nk", "tn"), ("btk", "nk", "btn"),
+        ("bkt", "nk", "bnt"), ("kt", "kn", "nt"), ("tk", "kn", "tn"),
+    ],
+)  # fmt: skip
+def test_orders_and_batches(x: str, w: str, y: str) -> None:
+    check_blocks(x, w, y)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "result"),
+    [("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("f32", "f32"), ("i8", "i32")],
+)
+def test_types(dtype: str, result: str) -> None:
+    check_blocks(dtype=dtype, result=result)
+
+
+@pytest.mark.parametrize(
+    "size", [(16, 16), (32, 32), (64, 64), (4, 4), (8, 16), (5, 7), (20, 12), (1, 1), (33, 64)]
+)
+@pytest.mark.parametrize("tokens", [0, 512])
+def test_block_sizes(size: tuple[int, int], tokens: int) -> None:
+    check_blocks(size=size, tokens=tokens)
+
+
+@pytest.mark.parametrize("extents", [(1, 1, 1), (16, 16, 16), (17, 15, 1), (128, 64, 130)])
+def test_extents(extents: tuple[int, int, int]) -> None:
+    check_blocks(extents=extents)
+
+
+def test_an_epilogue_is_part_of_the_kernel() -> None:
+    rng = np.random.default_rng(3)
+    tensors = [Tensor("X", "tk", "f16"), blocks("nk", "f16", 16, 16), Tensor("v", "n", "f32")]
+    program = Program(tensors)
+    z = program.generic(tensors[:2], Tensor("Z", "tn", "f32"), product("f16", "f32"))
+    body = [
+        "%a = arith.addf %Z, %v : f32", "%zero = arith.constant 0.0 : f32",
+        "%c = arith.cmpf ogt, %a, %zero : f32", "%r = arith.select %c, %a, %zero : f32", "linalg.yield %r : f32",
+    ]  # fmt: skip
+    out = program.generic([z, tensors[2]], Tensor("Y", "tn", "f32"), body)
+    dense = some_blocks(rng, random(rng, [40, 50], "f16"), 16, 16)
+    operands = {"W": dense, "X": random(rng, [9, 50], "f16"), "v": random(rng, [40], "f32")}
+    check(program, out, operands, dict(pack_stored(pack_dense(dense, bsr(16, 16))).arrays))
+
+
+def test_a_start() -> None:
+    rng = np.random.default_rng(4)
+    tensors = [blocks("nk", "f16", 16, 16), Tensor("X", "kt", "f16"), Tensor("Z", "nt", "f32")]
+    program = Program(tensors)
+    out = program.generic(
+        tensors[:2], Tensor("Y", "nt", "f32"), product("f16", "f32", sub=True), start="%Z"
+    )
+    dense = some_blocks(rng, random(rng, [40, 50], "f16"), 16, 16)
+    operands = {"W": dense, "X": random(rng, [50, 9], "f16"), "Z": random(rng, [40, 9], "f32")}
+    check(program, out, operands, dict(pack_stored(pack_dense(dense, bsr(16, 16))).arrays))
+
+
+@pytest.mark.parametrize(("x", "y"), [("tk", "tn"), ("kt", "nt"), ("btk", "btn")])
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize(("n", "k", "t"), [(33, 132, 20), (1, 4, 1), (130, 64, 17)])
+def test_groups_of_four(x: str, y: str, dtype: str, n: int, k: int, t: int) -> None:
+    rng = np.random.default_rng(n + k)
+    tensors = [Tensor("X", x, dtype), weight("nk", dtype)]
+    program = Program(tensors)
+    out = program.generic(tensors, Tensor("Y", y, "f32"), product(dtype, "f32"))
+    groups: Array = random(rng, [n, k // 4, 4], dtype)
+    dropped: Array = np.argsort(rng.random((n, k // 4, 4)), axis=-1)[..., :2]
+    np.put_along_axis(groups, dropped, 0, -1)
+    w = groups.reshape(n, k)
+    sizes = {"b": 2, "t": t, "k": k}
+    operands = {"W": w, "X": random(rng, [sizes[c] for c in x], dtype)}
+    check(program, out, operands, dict(pack_2_4(w).arrays), target="sm_100")
+
+
+def source_of(
+    weight_: Tensor, x: str, y: str, target: str, dtype: str = "f16", **options: str
+) -> TileSource:
+    tensors = [weight_, Tensor("X", x, dtype)]
+    program = Program(tensors)
+    out = program.generic(tensors, Tensor("Y", y, dtype), product(dtype, dtype))
+    return kernels(matched(program.text(out), target=target, even="true", **options), target)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("target", "instruction"),
+    [("sm_80", "HMMA.16816"), ("sm_90", "HGMMA.64x"), ("sm_100", "UTCHMMA")],
+)
+def test_machine_code_of_blocks(target: str, instruction: str) -> None:
+    """Blocks of 64 rows are tiles of the largest instruction that a target has; copies run ahead."""
+    done = compile_source(
+        source_of(blocks("nk", "f16", 64, 64), "kt", "nt", target, tokens="512"), target
+    )
+    code = sass(done.cubin)
+    assert instruction in code and done.spills == 0
+    assert "LDGSTS.E.BYPASS.128" in code
+
+
+@pytest.mark.parametrize(("x", "y"), [("kt", "nt"), ("tk", "tn")])
+def test_machine_code_of_groups(x: str, y: str) -> None:
+    """Groups are spread into the operand of Blackwell's matrix unit (compiled, never run)."""
+    done = compile_source(source_of(weight("nk"), x, y, "sm_100", tokens="128"), "sm_100")
+    assert "UTCHMMA" in sass(done.cubin) and "tcgen05.mma" in done.ptx and done.spills == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "tokens"),
+    [
+        (blocks("nk", "f16", 32, 32), "64"),
+        (blocks("nk", "f16", 16, 16), "512"),
+        (blocks("nk", "f16", 20, 12), "64"),
+        (weight("nk"), "64"),
+    ],
+)
+def test_every_schedule_compiles(form: Tensor, tokens: str) -> None:
+    tensors = [form, Tensor("X", "kt", "f16")]
+    program = Program(tensors)
+    out = program.generic(tensors, Tensor("Y", "nt", "f16"), product("f16", "f16"))
+    text = program.text(out)
+    ((first, _),) = kernels(matched(text, tokens=tokens))
+    space = elements(first.attributes["tile.space"])
+    assert len(space) >= 3
+    for member, schedule in enumerate(space):
+        ((fn, source),) = kernels(matched(text, tokens=tokens, even="true", member=str(member)))
+        assert fn.attributes["tile.schedule"] == schedule
+        assert set(elements(fn.attributes["tile.space"])) == set(space)
+        assert compile_source(source, "sm_90").spills == 0, schedule
+
+
+def test_what_is_no_dot_stays_and_says_why() -> None:
+    tensors = [blocks("nk", "f64", 16, 16), Tensor("X", "kt", "f64")]
+    program = Program(tensors)
+    body = [
+        "%p = arith.mulf %W, %X : f64",
+        "%s = arith.addf %out, %p : f64",
+        "linalg.yield %s : f64",
+    ]
+    out = program.generic(tensors, Tensor("Y", "nt", "f64"), body)
+    module = matched(program.text(out))
+    assert not kernels(module)
+    assert "not as dots of tiles: its operands are f64" in str(module)
