@@ -135,7 +135,8 @@ def compile(
 
     ``operands`` holds those whose names are this function's keywords. ``out`` is the result's format
     (None: inferred). ``out_dtype`` (a name or a NumPy type) is what operands are converted to before anything
-    is computed, and the type of the result: i8 by i8 to i32. ``target``: see ``sparsecc targets``; ``gpu`` is the GPU that is present.
+    is computed, and the type of the result: i8 by i8 to i32. ``target``: see
+    ``sparsecc targets``; ``gpu`` is the GPU that is present.
 
     For GPUs: ``tokens``, how many tokens a contraction is made for (None: for what it meets, range by range);
     ``schedule``, of the kernel or of kernels by name, as ``explain()`` prints it; ``interpret``, run in Triton's

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsecc.diagnostics import FormatError
+from sparsecc.diagnostics import FormatError, LimitError
 from sparsecc.formats import Format, known_name, parse_format
 from sparsecc.formats.level import AnyInts, Ints
 from sparsecc.storage import limits
@@ -24,7 +24,7 @@ AnyArray = npt.NDArray[Any]
 
 BLOCK_SIZES = (2, 4, 8, 16)
 GROUPS = ((2, 4), (1, 4), (4, 8))
-MATRIX_FORMATS = tuple("dense CSR CSC COO DCSR DCSC BSR(2,2) BSR(4,4) ELL 2:4".split())
+MATRIX_FORMATS = tuple("dense CSR CSC COO DCSR DCSC BSR(2,2) BSR(4,4) ELL BITMAP 2:4".split())
 TENSOR_FORMATS = ("dense", "COO", "CSF")
 LARGEST_TRIAL = 1 << 26
 """Index entries that sizing a format may take for a while; larger formats are left out."""
@@ -248,7 +248,7 @@ def _bytes_in(
             sizes[name] = bytes_in(parse_format(name, len(shape)), coords, values, shape)
         except FormatError:
             sizes[name] = None
-        except _TooLargeToTry:
+        except (LimitError, _TooLargeToTry):
             continue
     return sizes
 

@@ -33,8 +33,8 @@ from tests.oracle.generator import generate, random_pattern, random_values
 
 FORMATS: dict[int, tuple[str, ...]] = {
     0: ("dense",),
-    1: ("dense", "SV"),
-    2: ("dense", "CSR", "CSC", "COO", "DCSR", "BSR(2,2)", "ELL", "2:4", "2:4+CSR"),
+    1: ("dense", "SV", "BITMAP"),
+    2: ("dense", "CSR", "CSC", "COO", "DCSR", "BSR(2,2)", "ELL", "2:4", "2:4+CSR", "BITMAP"),
     3: ("dense", "CSF", "CSF(2,0,1)", "CSF(1,2,0)", "COO(3)", "dds"),
     4: ("dense", "CSF", "CSF(3,1,0,2)", "COO(4)"),
 }
@@ -149,7 +149,9 @@ def _wide(rng: random.Random, name: str) -> str:
     """A format now and then with widths of its own."""
     if name == "dense" or rng.random() < 0.8:
         return name
-    return f"{name}@{rng.choice(('i64/i64', 'i64/i32', 'i16/i8', 'i32/i64'))}"
+    widths = rng.choice(("i64/i64", "i64/i32", "i16/i8", "i32/i64"))
+    # A bitmap's words take 32 bits.
+    return f"{name}@{widths.replace('i16', 'i32') if 'BITMAP' in name else widths}"
 
 
 def make_operands(trial: Trial) -> tuple[dict[str, Operand], dict[str, Any]]:

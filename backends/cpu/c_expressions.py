@@ -172,6 +172,8 @@ class Expressions:
         if op.name in LIBM:
             suffix = "f" if kind == "float" else ""
             return call(LIBM[op.name] + suffix, kind, [use(v) for v in op.operands])
+        if op.name == "math.ctpop":
+            return call("__builtin_popcountll", kind, [use(op.operands[0])])
         if op.name in ("arith.extf", "arith.truncf"):
             return cast(kind, use(op.operands[0]))
         if len(op.operands) == 1 and op.name.startswith("arith."):

@@ -131,6 +131,7 @@ INTRINSICS: dict[str, str] = {
     "arith.minnumf": "llvm.minnum", "arith.maxnumf": "llvm.maxnum",
     "math.sqrt": "llvm.sqrt", "math.exp": "llvm.exp", "math.exp2": "llvm.exp2", "math.log": "llvm.log",
     "math.log2": "llvm.log2", "math.log10": "llvm.log10", "math.sin": "llvm.sin", "math.cos": "llvm.cos",
+    "math.ctpop": "llvm.ctpop",
     "math.absf": "llvm.fabs", "math.ceil": "llvm.ceil", "math.floor": "llvm.floor", "math.powf": "llvm.pow",
     "math.fma": "llvm.fma", "math.copysign": "llvm.copysign", "math.trunc": "llvm.trunc",
     "math.roundeven": "llvm.roundeven", "math.round": "llvm.round", "math.tanh": "llvm.tanh",

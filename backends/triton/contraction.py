@@ -13,7 +13,8 @@ class EpilogueStep:
     """One scalar operation on each element of the result: ``dest = op(arguments)``.
 
     ``op``: ``load`` (arguments: a tensor's name and which of ``n t`` it is indexed by), ``constant`` (a literal),
-    ``cast`` (a value, a dtype) or an arith/math operation by its IR name (``arith.addf``, ``math.exp``)."""
+    ``cast`` (a value, a dtype) or an arith/math operation by its IR name (``arith.addf``, ``math.exp``); the first
+    argument of ``arith.cmpf`` and ``arith.cmpi`` is the predicate."""
 
     dest: str
     op: str
@@ -48,6 +49,7 @@ class Contraction:
     epilogue: tuple[EpilogueStep, ...]
     """From the sum ``acc``; the last step's ``dest`` (or ``acc``) is stored, cast to ``out_dtype``."""
     operands: tuple[tuple[str, str, str], ...] = ()
-    """Tensors that the epilogue loads: name, dtype, and which index (``n`` or ``t``, or both) it has."""
+    """Tensors that the epilogue loads: name, dtype, and its indices in memory's order: ``n``, ``t``, ``tn``, ``nt``
+    (both after the batch, if there is one) or none."""
     facts: tuple[tuple[str, int], ...] = ()
     """Numbers of the packing that the text depends on: ``steps``, ``entries`` (most entry vectors of a chunk)."""

@@ -51,20 +51,27 @@ UNARY = {
     "math.tanh": "tanh({0})",
 }
 COMPARE = {
-    "oeq": "==",
-    "one": "!=",
-    "une": "!=",
-    "olt": "<",
-    "ole": "<=",
-    "ogt": ">",
-    "oge": ">=",
-    "eq": "==",
-    "ne": "!=",
-    "slt": "<",
-    "sle": "<=",
-    "sgt": ">",
-    "sge": ">=",
+    "eq": "{0} == {1}",
+    "ne": "{0} != {1}",
+    "slt": "{0} < {1}",
+    "sle": "{0} <= {1}",
+    "sgt": "{0} > {1}",
+    "sge": "{0} >= {1}",
+    "oeq": "{0} == {1}",
+    "olt": "{0} < {1}",
+    "ole": "{0} <= {1}",
+    "ogt": "{0} > {1}",
+    "oge": "{0} >= {1}",
+    "one": "({0} < {1}) | ({0} > {1})",
+    "ord": "({0} == {0}) & ({1} == {1})",
+    "ueq": "~(({0} < {1}) | ({0} > {1}))",
+    "ult": "~({0} >= {1})",
+    "ule": "~({0} > {1})",
+    "ugt": "~({0} <= {1})",
+    "uge": "~({0} < {1})",
+    "une": "{0} != {1}",
 }
+"""Ordered and unordered predicates: what a NaN answers."""
 
 TANH = '''
 @gluon.jit
@@ -81,6 +88,12 @@ def tanh(v):
 def helpers(c: Contraction) -> str:
     """Functions that the epilogue calls."""
     return TANH if any(step.op == "math.tanh" for step in c.epilogue) else ""
+
+
+def imports(c: Contraction) -> str:
+    """What the epilogue needs beside Gluon."""
+    named = any("tl." in BINARY.get(step.op, "") for step in c.epilogue)
+    return "import triton.language as tl\n" if named else ""
 
 
 def epilogue_lines(c: Contraction) -> list[str]:
@@ -104,7 +117,7 @@ def _value(c: Contraction, step: EpilogueStep, indexed: dict[str, str]) -> str:
     if step.op in UNARY:
         return UNARY[step.op].format(*values)
     if step.op in ("arith.cmpf", "arith.cmpi") and step.arguments[0] in COMPARE:
-        return f"{values[1]} {COMPARE[step.arguments[0]]} {values[2]}"
+        return COMPARE[step.arguments[0]].format(*values[1:])
     if step.op == "arith.select":
         return f"gl.where({', '.join(values)})"
     raise UnsupportedError(
@@ -114,18 +127,25 @@ def _value(c: Contraction, step: EpilogueStep, indexed: dict[str, str]) -> str:
 
 
 def _load(c: Contraction, name: str, index: str) -> str:
-    """A tensor of the epilogue on the tile: along rows, along tokens, both, or one value."""
-    pointer = f"e_{name}"
-    if index == "n":
-        return f"gl.load({pointer} + row, mask=row < N, other=0)[None, :]"
-    if index == "t":
-        return f"gl.load({pointer} + token, mask=token < M, other=0)[:, None]"
-    if index == "":
-        return f"gl.load({pointer})"
-    if index == "tn":
+    """A tensor of the epilogue on the tile: along rows, tokens, both, or one value; ``b`` before them: a batch."""
+    inner = index.removeprefix("b")
+    if "b" in inner or (inner != index and not c.batched[0]):
+        raise UnsupportedError(
+            f"tensor {name} of the epilogue lies in the order '{index}'",
+            help="store its batch dimension first",
+        )
+    extents = " * ".join({"t": "M", "n": "N"}[letter] for letter in inner)
+    base = f"e_{name}"
+    if inner != index:
+        base += f" + batch * {extents}" if extents else " + batch"
+    if inner == "":
+        return f"gl.load({base})"
+    if inner == "n":
+        return f"gl.load({base} + row, mask=row < N, other=0)[None, :]"
+    if inner == "t":
+        return f"gl.load({base} + token, mask=token < M, other=0)[:, None]"
+    if inner == "tn":
         place = "token.to(gl.int64)[:, None] * N + row[None, :]"
     else:
         place = "row.to(gl.int64)[None, :] * M + token[:, None]"
-    if c.batched[0]:
-        place = f"batch * M * N + {place}"
-    return f"gl.load({pointer} + ({place}), mask=inside, other=0)"
+    return f"gl.load({base} + ({place}), mask=inside, other=0)"

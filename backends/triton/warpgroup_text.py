@@ -267,7 +267,7 @@ def finish_text(p: Plan) -> str:
     if not c.epilogue:
         lines.append(f"piece = piece{cast}")
     lines += [
-        "total = gl.convert_layout(piece, RESULT)",
+        "whole = gl.convert_layout(piece, RESULT)",
         "token = token0 + gl.arange(0, 64, gl.SliceLayout(1, RESULT))",
         "row = row0 + gl.arange(0, 16 * WARPS, gl.SliceLayout(0, RESULT))",
     ]

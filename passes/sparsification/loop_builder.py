@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from xdsl.dialects import arith, memref, scf, vector
+from xdsl.dialects import arith, math, memref, scf, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     VectorType,
     i1,
+    i64,
 )
 from xdsl.dialects.complex import AddOp as ComplexAddOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -69,6 +70,21 @@ class ScfBuilder:
         if self.is_constant(a, 0) or self.is_constant(b, 0):
             return self.index(0)
         return self.add_op(arith.MuliOp(a, b))
+
+    def div(self, a: SSAValue, number: int) -> SSAValue:
+        return self.add_op(arith.DivUIOp(a, self.index(number)))
+
+    def mod(self, a: SSAValue, number: int) -> SSAValue:
+        return self.add_op(arith.RemUIOp(a, self.index(number)))
+
+    def bit(self, word: SSAValue, at: SSAValue) -> SSAValue:
+        moved = self.add_op(arith.ShRUIOp(word, at))
+        return self.ne(self.add_op(arith.AndIOp(moved, self.index(1))), self.index(0))
+
+    def bits_below(self, word: SSAValue, at: SSAValue) -> SSAValue:
+        mask = self.sub(self.add_op(arith.ShLIOp(self.index(1), at)), self.index(1))
+        bits = self.add_op(arith.IndexCastOp(self.add_op(arith.AndIOp(word, mask)), i64))
+        return self.add_op(arith.IndexCastOp(self.add_op(math.CtPopOp(bits)), index))
 
     def lt(self, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add_op(arith.CmpiOp(a, b, "slt"))

@@ -78,6 +78,32 @@ def walkable(fmt: Format) -> bool:
     )
 
 
+def looked_up(access: Access) -> bool:
+    """Whether every level of an operand that can't be walked is looked up below dense ones, as the columns of
+    ``A[i,i]`` are."""
+    fmt = access.format
+    if not fmt.exprs or not fmt.is_permutation or not fmt.ordered:
+        return False
+    for n, level in enumerate(fmt.levels):
+        if level.can(Ability.FULL) or level.can(Ability.ITERATE):
+            continue
+        above = [access.level_index(k) for k in range(n)]
+        dense = all(fmt.levels[k].can(Ability.FULL) for k in range(n))
+        if not (level.can(Ability.LOCATE) and dense and access.level_index(n) in above):
+            return False
+    return True
+
+
+def why_not_walked(fmt: Format) -> str:
+    """Why an operand is converted for loops."""
+    if isinstance(fmt, SumFormat):
+        return "loops walk one tensor, not a sum of parts"
+    for level in fmt.levels:
+        if not level.can(Ability.FULL) and not level.can(Ability.ITERATE):
+            return f"a {level.name} level can be looked up, not walked"
+    return "its blocks or order"
+
+
 def appendable(fmt: Format) -> bool:
     """Whether a kernel can append to a format: dense levels, compressed levels, dense levels."""
     if not fmt.is_permutation or not fmt.ordered:
@@ -138,13 +164,11 @@ class ScheduleLoops(ModulePass):
             self.schedule(generic)
 
     def schedule(self, generic: linalg.GenericOp) -> None:
-        for number, value in enumerate(list(generic.inputs)):
-            fmt = tensor_format(value.type)
-            if not walkable(fmt):
+        for access in GenericView.of(generic).inputs:
+            fmt = access.format
+            if not walkable(fmt) and not looked_up(access):
                 natural = natural_format(tuple(range(fmt.rank)))
-                reason = "loops walk one tensor, not a sum of parts"
-                reason = reason if isinstance(fmt, SumFormat) else "its blocks or order"
-                self.convert_input(generic, number, natural, reason)
+                self.convert_input(generic, access.operand, natural, why_not_walked(fmt))
         view = GenericView.of(generic)
         out_dense = view.out.format.is_dense
         if not out_dense and divides_by_sparse(view.term, view.inputs):

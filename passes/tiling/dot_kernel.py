@@ -242,7 +242,7 @@ class DotKernel:
         """A scalar operation on blocks."""
         b = self.b
         if isinstance(op, arith.ConstantOp):
-            return b.constant(cast("IntegerAttr | FloatAttr", op.value))
+            return b.constant(cast("IntegerAttr[IntegerType] | FloatAttr", op.value))
         met = b.meet(*operands)
         if isinstance(op, arith.CmpiOp | arith.CmpfOp):
             names = (

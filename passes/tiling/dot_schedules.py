@@ -40,7 +40,8 @@ def _block_configs(weight: BlockWeight, tokens: int) -> Iterator[tuple[int, int,
     """Tokens, joined blocks, warps: with few tokens several blocks make a dot deep enough, with many one does."""
     width = power_above(weight.width)
     few = min(max(LEAST_TOKENS, power_above(tokens)), 64)
-    joins = sorted({max(1, j // width) for j in (DEPTH, 2 * DEPTH, 1)}, reverse=True)
+    first = min(2 * DEPTH, max(DEPTH, 4 * width))
+    joins = list(dict.fromkeys(max(1, j // width) for j in (first, DEPTH, 2 * DEPTH, 1)))
     warps = 4 if weight.height >= 64 else 2 if weight.height >= 32 else 1
     deep = [(few, j, warps) for j in joins if j * width <= 2 * DEPTH or j == 1]
     many = [

@@ -14,6 +14,7 @@ from sparsecc import api
 from sparsecc.bench.cells import Cell
 from sparsecc.bench.problem import Candidate, Problem
 from sparsecc.diagnostics import SparseccError
+from sparsecc.runtime.tile_kernel import bucket
 
 Tensor = Any
 Kernel = Any
@@ -48,16 +49,18 @@ class Ours:
     __name__ = "sparsecc"
 
     def __call__(self, problem: Problem) -> Iterator[Candidate]:
-        kernel = compiled(problem.cell, self.target)
+        # Own copies: compiled kernels are shared, and tuning one changes which schedules it uses.
+        kernel = compiled(problem.cell, self.target).with_options()
         weights, size = weights_of(problem, kernel)
         yield candidate(problem, kernel, weights, size, "default")
-        if not any(len(step.space) > 1 for step in kernel.plan.tiles):
+        operands = {**problem.inputs, problem.cell.operation.weight: weights[0]}
+        _, base = kernel.prepared(operands)
+        if not any(len(step.space) > 1 for step in base.plan.tiles):
             return
-        weight = problem.cell.operation.weight
-        tuned = kernel.autotune({**problem.inputs, weight: weights[0]})
+        tuned = kernel.with_options().autotune(operands)
         for name, times in tuned.times.items():
             for schedule in sorted(times, key=times.__getitem__)[:TRIED]:
-                chosen = kernel.scheduled({**tuned.schedules, name: schedule})
+                chosen = base.scheduled({**tuned.schedules, name: schedule}).with_options()
                 yield candidate(problem, chosen, weights, size, schedule)
 
 
@@ -126,16 +129,33 @@ def compile_one(cell: Cell, target: str) -> int | str:
     What does not compile is left to tuning, which says so."""
     done, problem = 0, ""
     try:
-        kernel = compiled(cell, target)
-        choices = [{s.launch.kernel: name} for s in kernel.plan.tiles for name in s.space]
+        kernel = sized(compiled(cell, target), cell)
     except SparseccError as error:
         return error.message
-    for choice in choices or [{}]:
+    if kernel is None:
+        return 0
+    choices = [
+        {step.launch.kernel: name} if name else {}
+        for step in kernel.plan.tiles for name in step.space or ("",)
+    ]  # fmt: skip
+    for choice in choices:
         try:
             done += bool(kernel.scheduled(choice).compiled)
         except SparseccError as error:
             problem = error.message
     return done or problem
+
+
+def sized(kernel: Kernel, cell: Cell) -> Kernel | None:
+    """What a contraction's kernel becomes when it meets the operands of a cell; other kernels are as they are.
+
+    None for sums: their code depends on the packed weight, tuning compiles it."""
+    if kernel.sized is None:
+        return kernel
+    if cell.format == "2:4+CSR":
+        return None
+    tokens = kernel.request.tokens or bucket(cell.width)
+    return kernel.remake(tokens=tokens, rows=cell.rows, reduction=cell.columns, aligned=True)
 
 
 def machine_code(cell: Cell, target: str) -> float:

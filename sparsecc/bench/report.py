@@ -67,7 +67,7 @@ def summary(run: Run) -> str:
     held = sum(1 for r in run.results for v in r.verdicts() if v["passed"] is not None)
     held += sum(1 for m in run.means() if m.value is not None)
     held += sum(1 for x in run.latencies if x.bar is not None)
-    return f"{len(run.results)} cells, {held} bars, {len(missed)} missed." + "".join(
+    return f"Cells: {len(run.results)}. Bars: {held}, missed: {len(missed)}." + "".join(
         f"\n* {line}" for line in missed
     )
 

@@ -82,6 +82,8 @@ class Format:
         for k, level in enumerate(self.levels):
             if problem := level.problem(self.levels[:k], self.levels[k + 1 :]):
                 return problem
+            if 0 < self.crd_width < level.least_crd_width:
+                return f"{level} stores words of {level.least_crd_width} bits, not {self.crd_width}"
             expr = self.exprs[k]
             if level.name == "structured" and expr.mod != getattr(level, "m", expr.mod):
                 return f"{level} wants a level expression 'd mod {getattr(level, 'm', 0)}'"

@@ -78,6 +78,8 @@ class Level(ABC):
     abilities: ClassVar[frozenset[Ability]] = frozenset()
     padded: ClassVar[bool] = False
     """Whether the level stores slots that nobody asked for (zeros; unpacking drops them)."""
+    least_crd_width: ClassVar[int] = 0
+    """Bits that an entry of ``coordinates`` takes at least, where it is more than a coordinate."""
     parameters: ClassVar[tuple[str, ...]] = ()
     """Integer fields spelled in brackets: ``structured[2, 4]``."""
 

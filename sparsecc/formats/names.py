@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from sparsecc.formats.format import BadFormat, Format, LevelExpr, dense_format
 from sparsecc.formats.level import Level
+from sparsecc.formats.levels.bitmap import Bitmap
 from sparsecc.formats.levels.compressed import Compressed
 from sparsecc.formats.levels.dense import Dense
 from sparsecc.formats.levels.padded import Padded
@@ -56,6 +57,11 @@ def nm(n: int, m: int, rank: int = 2) -> Format:
     return Format(rank, exprs, (Dense(),) * rank + (Structured(n=n, m=m),))
 
 
+def bitmap(rank: int) -> Format:
+    """A bit for each element, and the values that are there in order."""
+    return _of((Dense(),) * (rank - 1) + (Bitmap(),))
+
+
 def _rank(args: Args, rank: int | None, default: int) -> int:
     if args:
         return args[0]
@@ -86,6 +92,11 @@ NAMES: dict[str, tuple[Callable[[Args, int | None], Format], tuple[int, ...] | N
         (2,),
         "n of m neighbours; NM(2,4) or 2:4",
     ),
+    "BITMAP": (
+        lambda a, r: bitmap(_rank(a, r, 2)),
+        (0, 1),
+        "a bit for each element, values where it is set; BITMAP(3)",
+    ),
     "SV": (lambda a, r: _of((Compressed(),)), (0,), "sparse vector"),
 }
 
@@ -113,6 +124,8 @@ def known_name(fmt: Format) -> str:
         order = bare.dim_order
         name = "CSF" if order == tuple(range(rank)) else f"CSF({','.join(map(str, order))})"
         candidates.append((name, csf(order)))
+    if rank:
+        candidates.append(("BITMAP" if rank == 2 else f"BITMAP({rank})", bitmap(rank)))
     if bare.levels and isinstance(last := bare.levels[-1], Structured):
         candidates.append((f"{last.n}:{last.m}", nm(last.n, last.m, rank)))
     return next((name for name, known in candidates if known == bare), str(fmt))

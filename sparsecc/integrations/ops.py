@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from sparsecc.integrations.patterns import Layout
+from sparsecc.integrations.patterns import known_layout
 from sparsecc.integrations.products import Weight
 from sparsecc.integrations.slots import slot_of
 
@@ -29,7 +29,7 @@ _WEIGHT = "Tensor values, Tensor[] arrays, str format, int rows, int columns, st
 
 def _weight(values: Tensor, arrays: Sequence[Tensor], rest: Sequence[Any]) -> tuple[Weight, str]:
     format, rows, columns, form, target, slot = rest
-    layout = Layout(format, rows, columns)
+    layout = known_layout(format, rows, columns)
     return Weight.of(values, arrays, layout, slot_of(slot), target), form
 
 

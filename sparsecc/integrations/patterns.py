@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import torch
@@ -80,7 +81,7 @@ class Layout:
                 rows=self.rows, columns=self.columns, format=self.format, problem=problem
             )
 
-    @property
+    @cached_property
     def block(self) -> tuple[int, int] | None:
         """The shape of a block, of block formats."""
         match = _BLOCKS.fullmatch(self.format)
@@ -230,6 +231,12 @@ class Layout:
         library: Any = torch  # lists of anything, say its types
         make = library.sparse_csr_tensor if self.block is None else library.sparse_bsr_tensor
         return make(arrays[0], arrays[1], values, size=self.shape)
+
+
+@lru_cache(maxsize=4096)
+def known_layout(format: str, rows: int, columns: int) -> Layout:
+    """A layout, checked once."""
+    return Layout(format, rows, columns)
 
 
 def entry_rows(positions: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ LEVELS: dict[str, str] = {
     "loose_compressed": "sparsecc.formats.levels.loose_compressed:LooseCompressed",
     "singleton": "sparsecc.formats.levels.singleton:Singleton",
     "structured": "sparsecc.formats.levels.structured:Structured",
+    "bitmap": "sparsecc.formats.levels.bitmap:Bitmap",
     "padded": "sparsecc.formats.levels.padded:Padded",
 }
 

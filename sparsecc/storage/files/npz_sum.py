@@ -68,7 +68,11 @@ def _part(arrays: Arrays, number: int, fmt: Format, shape: tuple[int, ...]) -> S
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     levels: list[LevelArrays] = []
     for level, kind in enumerate(fmt.levels):
-        roles = {role: _indices(arrays, f"part{number}.{role}{level}") for role in kind.arrays}
+        words = kind.least_crd_width > 0  # no coordinates, and with a sign
+        roles = {
+            role: _indices(arrays, f"part{number}.{role}{level}", words and role == "coordinates")
+            for role in kind.arrays
+        }
         levels.append(LevelArrays(**roles))
     try:
         return SparseTensor(shape, fmt, tuple(levels), values).check("full", arrays.place)
@@ -76,11 +80,11 @@ def _part(arrays: Arrays, number: int, fmt: Format, shape: tuple[int, ...]) -> S
         raise BadArray(key=f"part{number}", problem=error.message, place=arrays.place) from None
 
 
-def _indices(arrays: Arrays, key: str) -> AnyInts:
+def _indices(arrays: Arrays, key: str, signed: bool) -> AnyInts:
     array = arrays[key]
     if array.dtype.kind not in "iu" or array.ndim != 1:
         problem = f"shape {array.shape} and dtype {array.dtype}, not a list of integers"
         raise BadArray(key=key, problem=problem, place=arrays.place)
-    if array.dtype.kind == "i" and len(array) and int(array.min()) < 0:
+    if not signed and array.dtype.kind == "i" and len(array) and int(array.min()) < 0:
         raise BadArray(key=key, problem=f"it holds {int(array.min())}", place=arrays.place)
     return array.astype(array.dtype.newbyteorder("="), copy=False)

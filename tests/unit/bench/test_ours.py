@@ -36,6 +36,8 @@ class FakeKernel:
     schedule: str = "first"
     packs: list[Any] = field(default_factory=list[Any])
     space = ("first", "second", "third", "fourth", "fifth")
+    sized = None
+    tuned = False
 
     @property
     def plan(self) -> Any:
@@ -46,7 +48,14 @@ class FakeKernel:
         self.packs.append(W)
         return Packed({"packed": W.clone()})
 
+    def with_options(self) -> FakeKernel:
+        return replace(self)
+
+    def prepared(self, operands: Any) -> Any:
+        return list(operands.values()), self
+
     def autotune(self, operands: Any) -> Any:
+        self.tuned = True
         assert set(operands) == {self.cell.operation.weight, *self.cell.operation.inputs}
         times = {"k0": {name: float(9 - n) for n, name in enumerate(self.space)}}
         return SimpleNamespace(schedules={"k0": "fifth"}, times=times)
@@ -89,6 +98,8 @@ def test_default_and_the_fastest_schedules(cell: Cell, monkeypatch: pytest.Monke
     assert [c.func.schedule for c in calls] == ["first", "fifth", "fourth", "third"]
     for candidate in found:
         assert problem.errors(candidate).accepted(cell.dtype), candidate.name
+    # Tuning does not reach the kernel that stands for the default, nor the shared one.
+    assert not any(c.func.tuned for c in calls) and not kernel.tuned
     # Packed once, whatever the number of copies that take turns.
     assert len(kernel.packs) == (cell.format in ours.PACKED)
     assert len(found[0].calls) == 256
@@ -118,3 +129,19 @@ def test_compiling_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ours, "compiled", broken)
     assert ours.compile_one(cell, "sm_90") == "no kernel for it"
+
+
+def test_a_contraction_is_compiled_for_what_it_will_meet() -> None:
+    cell = small("2:4", width=9)
+    asked: list[dict[str, Any]] = []
+
+    def remake(**options: Any) -> str:
+        asked.append(options)
+        return "variant"
+
+    kernel = SimpleNamespace(sized=True, request=SimpleNamespace(tokens=None), remake=remake)
+    assert ours.sized(kernel, cell) == "variant"
+    assert asked == [{"tokens": 16, "rows": 64, "reduction": 64, "aligned": True}]
+    assert ours.sized(kernel, replace(cell, format="2:4+CSR")) is None
+    kernel.sized = None
+    assert ours.sized(kernel, cell) is kernel

@@ -18,6 +18,7 @@ from sparsecc.bench.results import OURS, Latency, Result, Run, Time, read_runs
 from sparsecc.bench.runner import DeviceLost, Runner, Settings
 from sparsecc.bench.svg import Plot
 from sparsecc.bench.weights import Matrix
+from sparsecc.cli import bench as command
 from sparsecc.cli import main
 from sparsecc.diagnostics import FileError
 from tests.unit.bench.fakes import FakeTimer
@@ -234,3 +235,54 @@ def test_pages_from_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "gpu"]) == 1
     assert "there is no NVIDIA GPU" in capsys.readouterr().err
+
+
+def test_the_command_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The whole command but the device: cells of the set made small, on the CPU."""
+    fakes = Fakes()
+    small = tuple(replace(c, rows=64, columns=64, width=8, dtype="f32") for c in CELLS[:1])
+    machine = {"gpu": "a GPU", "copy_bandwidth": 4.3e12}
+
+    class Timer(FakeTimer):
+        def forget(self) -> None: ...
+
+    def facts(timer: object) -> dict[str, Any]:
+        return dict(machine)
+
+    def compile_all(cells: object, target: str, workers: int) -> Iterator[tuple[Cell, int | str]]:
+        assert (cells, target, workers) == (small, "sm_90", 3)
+        yield small[0], 17
+        yield small[0], "no kernel for it"
+
+    def ours(target: str) -> Any:
+        return fakes.ours
+
+    def latencies(target: str) -> list[Latency]:
+        return [Latency("a call", 12.0, "us", 20.0)]
+
+    fakes.timer = Timer()
+    replacements: dict[str, Any] = {
+        "GraphTimer": lambda: fakes.timer, "compile_all": compile_all, "Ours": ours,
+        "measure_latencies": latencies, "Settings": lambda: Settings(device="cpu"),
+    }  # fmt: skip
+    for name, value in replacements.items():
+        monkeypatch.setattr(command, name, value)
+    monkeypatch.setattr(command.machine, "facts", facts)
+    monkeypatch.setattr(command.machine, "find_gpu", lambda: "sm_90")
+    monkeypatch.setattr(command.cell_table, "all_cells", lambda: small)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    path = tmp_path / "a.json"
+    assert main(["bench", "gpu", "--json", str(path), "--workers", "3"]) == 0
+    out, err = capsys.readouterr()
+    data = json.loads(path.read_text())
+    assert data["machine"] == machine | {"target": "sm_90", "quick": False}
+    assert data["cells"][0]["times"]["sparsecc"]["us"] == 5.0
+    # torch's own products were run and checked on the CPU; cuSPARSELt is not there and says so.
+    assert data["cells"][0]["times"]["dense"]["us"] == 10.0
+    assert any(name.startswith("cuSPARSELt") for name in data["cells"][0]["failures"])
+    assert [x["name"] for x in data["latencies"]] == ["a call"]
+    assert "no kernel for it" in err
+    assert "1/1 2:4/f32" in err
+    assert "Cells: 1. Bars: 2, missed: 0." in out

@@ -13,7 +13,7 @@ from sparsecc.formats.levels.singleton import Singleton
 
 NAMED = (
     "CSR CSC COO COO(3) COO(4) DCSR DCSC CSF(0,1,2) CSF(2,0,1) CSF(0,1,2,3) BSR(2,2) BSR(4,4) "
-    "BSR(1,8) 2:4 1:2 5:8 SV dense"
+    "BSR(1,8) 2:4 1:2 5:8 SV dense BITMAP BITMAP(3)"
 ).split()
 
 MAPS = [

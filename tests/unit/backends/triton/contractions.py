@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +16,18 @@ from tests.unit.backends.triton import gluon_model
 from tests.unit.backends.triton.packing_samples import KINDS, random, two_of_four
 
 AnyArray = npt.NDArray[Any]
+Finish = Callable[..., AnyArray]
+RING = {"tiles": 2, "warps": 2, "split": 1, "steps": 4, "ahead": 2, "tokens": 8, "splitk": 1}
+STAGED = {
+    "tiles": 2, "tokens": 8, "warps": 2, "token_warps": 1, "steps": 4, "stages": 3, "splitk": 1, "group": 1,
+}  # fmt: skip
+SUM = "2:4+CSR"
+SUM_FACTS = (("steps", 4), ("entries", 60))
+Changes = Mapping[str, Any]
 NUMPY: dict[str, Any] = {**KINDS, "f32": np.float32, "i32": np.int32}
 BIAS = EpilogueStep("bias", "load", ("bias", "n"))
 WIDE = EpilogueStep("wide", "cast", ("bias", "f32"))
-SUM = EpilogueStep("sum", "arith.addf", ("acc", "wide"))
+ADDED = EpilogueStep("sum", "arith.addf", ("acc", "wide"))
 ZERO = EpilogueStep("zero", "constant", ("0.0",))
 RELU = EpilogueStep("relu", "arith.maximumf", ("sum", "zero"))
 
@@ -47,8 +56,19 @@ def linear(**changes: Any) -> Contraction:
 def biased(**changes: Any) -> Contraction:
     """The same with a bias along rows and a relu."""
     return linear(
-        epilogue=(BIAS, WIDE, SUM, ZERO, RELU), operands=(("bias", "f16", "n"),), **changes
+        epilogue=(BIAS, WIDE, ADDED, ZERO, RELU), operands=(("bias", "f16", "n"),), **changes
     )
+
+
+def biased_relu(sums: AnyArray, bias: AnyArray) -> AnyArray:
+    return np.maximum(sums + bias, 0)
+
+
+def _spread(operand: AnyArray, index: str) -> AnyArray:
+    """An operand of the epilogue as [b, t, n]."""
+    order = [index.index(letter) for letter in "btn" if letter in index]
+    shape = [slice(None) if letter in index else None for letter in "btn"]
+    return operand.astype(np.float64).transpose(order)[tuple(shape)]
 
 
 def packed(c: Contraction, w: AnyArray, steps: int) -> tuple[Contraction, dict[str, AnyArray]]:
@@ -77,6 +97,7 @@ def check(
     *,
     late: bool = True,
     seed: int = 0,
+    finish: Finish | None = None,
 ) -> TileSource:
     """Run a kernel's text by the model, twice, on poisoned results, and compare with float64."""
     m, n, k = sizes
@@ -96,7 +117,11 @@ def check(
     else:
         stored[:] = np.nan
     stored[:, :, : x_rows.shape[2]] = x_rows
-    bias = random(rng, (n,), "f16")
+    extents = {"b": batches, "t": m, "n": n}
+    operands = {
+        name: rng.standard_normal([extents[letter] for letter in index]).astype(NUMPY[dtype])
+        for name, dtype, index in c.operands
+    }
     ys = (batches, m, n) if c.y_order == "tn" else (batches, n, m)
     ldy = ys[2] + (3 if wide else 0)
     integers = {"M": m, "N": n, "K": k, "ldx": ldx, "ldy": ldy}
@@ -104,9 +129,10 @@ def check(
         integers |= {"batches": batches, "x_batch": stored[0].size, "y_batch": ys[1] * ldy}
     exact = x.astype(np.float64) @ np.swapaxes(w.astype(np.float64), 1, 2)
     if c.epilogue:
-        exact = np.maximum(exact + bias.astype(np.float64), 0)
+        on_tile = [_spread(operands[name], index) for name, _, index in c.operands]
+        exact = (finish or biased_relu)(exact, *on_tile)
     want = exact if c.y_order == "tn" else np.swapaxes(exact, 1, 2)
-    arrays |= {"x": stored, "e_bias": bias}
+    arrays |= {"x": stored, **{f"e_{name}": operand for name, operand in operands.items()}}
     for name, size in gluon_model.work(source, integers).items():
         arrays[name] = np.zeros(size // 4, np.int32)
         if name == "partial":
@@ -125,3 +151,7 @@ def check(
         assert (y[:, :, ys[2] :].astype(np.float64) == 99).all(), "stored beyond the rows of Y"
         assert not arrays.get("counters", np.zeros(1)).any(), "a counter is not left at zero"
     return source
+
+
+def made(writer: Any, c: Contraction, changes: Changes) -> TileSource:
+    return writer.emit(c, {**(RING if writer.FAMILY == "ring" else STAGED), **changes})

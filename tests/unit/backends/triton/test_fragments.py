@@ -12,7 +12,8 @@ from xdsl.dialects import func
 from sparsecc.backends.triton import ring
 from sparsecc.backends.triton.contraction import Contraction, EpilogueStep
 from sparsecc.backends.triton.emit import emit_kernel
-from sparsecc.backends.triton.fragments import FragmentsReader
+from sparsecc.backends.triton.epilogue_text import BINARY, COMPARE
+from sparsecc.backends.triton.fragments import COMPARISONS, FragmentsReader
 from sparsecc.backends.triton.operands import pack_2_4, pack_sum_2_4
 from sparsecc.diagnostics import InternalError
 from sparsecc.dialects.reading import elements
@@ -20,6 +21,7 @@ from sparsecc.dialects.tile import ScheduleAttr
 from sparsecc.dialects.tile.fragments import SparseDotOp, set_schedule
 from sparsecc.frontends.mlir_text import parse_module
 from sparsecc.kernel import TileSource
+from sparsecc.passes.tiling.epilogues import FUSABLE, PREDICATES
 from sparsecc.pipeline import run_passes
 from sparsecc.runtime.reference import evaluate_module
 from sparsecc.targets import known_target
@@ -222,3 +224,54 @@ def test_an_argument_without_a_role_is_a_fault_of_ours(monkeypatch: pytest.Monke
     monkeypatch.setattr(ring, "emit", lambda contraction, schedule: source)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     with pytest.raises(InternalError, match="argument of role 'x.value'"):
         emit_kernel(kernel(*layer(), target="sm_90", tokens="8"), known_target("sm_90"))
+
+
+SCALARS = sorted(FUSABLE - {"arith.constant", "arith.select", "arith.cmpf", "arith.cmpi"})
+
+
+def scalar(name: str) -> tuple[Program, Tensor]:
+    """A contraction of f32 (of i32 for operations on integers), and one operation on what it gives."""
+    _, _, short = name.partition(".")
+    whole = short.endswith("i") and short != "fptosi" or short == "sitofp"
+    dtype, wide = ("i8", "i32") if whole else ("f16", "f32")
+    tensors = [Tensor("X", "tk", dtype), weight("nk", dtype)]
+    program = Program(tensors)
+    z = program.generic(tensors, Tensor("Z", "tn", wide), product(dtype, wide))
+    casts = {
+        "extf": "f32",
+        "truncf": "f16",
+        "extsi": "i32",
+        "trunci": "i8",
+        "sitofp": "f32",
+        "fptosi": "i32",
+    }
+    first = [f"%z = arith.constant 1 : {wide}"] if whole else [f"%z = arith.constant 1.0 : {wide}"]
+    source, value = wide, "%Z"
+    if short in ("extf", "extsi"):
+        source = "f16" if short == "extf" else "i8"
+        first.append(f"%c = arith.trunc{'f' if short == 'extf' else 'i'} %Z : {wide} to {source}")
+        value = "%c"
+    result = casts.get(short, wide)
+    if short in casts:
+        line = f"%r = {name} {value} : {source} to {result}"
+    elif name in BINARY:
+        line = f"%r = {name} %Z, %z : {wide}"
+    else:
+        line = f"%r = {name} %Z : {wide}"
+    body = [*first, line, f"linalg.yield %r : {result}"]
+    return program, program.generic([z], Tensor("Y", "tn", result), body)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_every_scalar_operation_of_an_epilogue_is_written(name: str) -> None:
+    fn = kernel(*scalar(name), target="sm_80", tokens="8")
+    steps = FragmentsReader(fn).contraction("sm_80", {}).epilogue
+    assert steps[-1].op in (name, "cast")
+    compile(emit_kernel(fn, known_target("sm_80")).text, "kernel", "exec")
+
+
+@pytest.mark.parametrize("name", PREDICATES)
+def test_every_comparison_of_an_epilogue_is_written(name: str) -> None:
+    spelled = COMPARISONS[name]
+    for number in PREDICATES[name]:
+        assert spelled[number] in COMPARE
