@@ -14,6 +14,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
     FloatAttr,
+    IndexType,
     IntegerAttr,
     IntegerType,
     VectorType,
@@ -83,7 +84,9 @@ class BlockBuilder(ScfBuilder):
 
     # -- LoopBuilder ---------------------------------------------------------------------------
 
-    def constant(self, attribute: IntegerAttr[IntegerType] | FloatAttr, hint: str = "") -> SSAValue:
+    def constant(
+        self, attribute: IntegerAttr[IntegerType | IndexType] | FloatAttr, hint: str = ""
+    ) -> SSAValue:
         """A constant, made once at the top of the function."""
         if attribute not in self.numbers:
             op = arith.ConstantOp(attribute)

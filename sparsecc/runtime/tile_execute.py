@@ -122,6 +122,16 @@ class _TileLauncher:
         self.uploaded: dict[int, tuple[SparseTensor, Bound]] = {}
 
     def __call__(self, tensors: Sequence[Tensor], out: Item | None) -> Bound:
+        call = self.described(tensors, out, make=True)
+        if self.work:
+            self.take_work(call)
+        self.run([read(call) for read in self.readers])
+        return call.out
+
+    def described(
+        self, tensors: Sequence[Tensor], out: Item | None = None, *, make: bool = False
+    ) -> _Call:
+        """A launch: its inputs, and its result (``make``: with memory)."""
         launch = self.launch
         inputs = [self.there(n, tensors[n]) for n in launch.inputs]
         extents = self.extents(tensors)
@@ -130,11 +140,15 @@ class _TileLauncher:
             if fixed is not None and fixed != found:
                 name = launch.extents[group][0]
                 raise ExtentsDiffer(index=name, first=found, second=fixed, place=launch.source)
-        call = _Call(inputs, self.result(shape, inputs, tensors, out))
-        if self.work:
-            self.take_work(call)
-        self.run([read(call) for read in self.readers])
-        return call.out
+        if make:
+            return _Call(inputs, self.result(shape, inputs, tensors, out))
+        plain = bound(shape, {}, self.format)
+        plain.words["values"] = 0
+        return _Call(inputs, plain)
+
+    def packed(self, number: int) -> bool:
+        """Whether the kernel reads a tensor of the plan packed."""
+        return any(self.launch.inputs[k] == number for k, _ in self.step.packs)
 
     def there(self, number: int, tensor: Tensor) -> Bound:
         """An input on the machine: one that was converted on the host is brought now, once."""
@@ -197,18 +211,13 @@ class _TileLauncher:
         return self.machine.full(shape, launch.dtype, self.fill)
 
     def take_work(self, call: _Call) -> None:
-        """Work memory: the words before it are known, so its size is."""
-        words = [
-            0 if r.startswith("work.") else f(call)
-            for r, f in zip(self.step.source.roles, self.readers, strict=True)
-        ]
-        sizes = self.run.work(words)
-        for name in self.work:
-            call.work[name] = (
-                self.zeros(sizes[name])
-                if name == COUNTERS
-                else self.machine.empty((sizes[name],), "u8")
-            )
+        """Work memory: the words that say its size are known."""
+        words = [read(call) for read in self.readers]
+        for name, size in self.run.work(words).items():
+            call.work[name] = self.work_memory(name, size)
+
+    def work_memory(self, name: str, size: int) -> Item:
+        return self.zeros(size) if name == COUNTERS else self.machine.empty((size,), "u8")
 
     def zeros(self, size: int) -> Item:
         """Zeroed counters that launches on one stream share, since each leaves zeros behind. What a graph captures
@@ -233,7 +242,7 @@ def _reader(role: str, kind: str) -> Callable[[_Call], Any]:
     """What gives the argument word of a role."""
     owner, _, what = role.partition(".")
     if owner == "work":
-        return lambda call: address(call.work[what])
+        return lambda call: address(call.work[what]) if what in call.work else 0
     if kind.startswith("tensordesc"):
         if owner == "out":
             return lambda call: (call.out.words["values"], call.out.shape, call.out.strides)

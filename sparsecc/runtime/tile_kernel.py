@@ -30,6 +30,7 @@ from sparsecc.runtime.flow import Entry, Remake
 from sparsecc.runtime.machines import TORCH, Machine, current_gpu, gpu, interpreter, is_torch
 from sparsecc.runtime.tile_execute import TileProgram
 from sparsecc.runtime.tile_operands import Bound, Slot
+from sparsecc.runtime.tile_recipe import Recipes
 from sparsecc.runtime.tile_results import host_result, torch_result
 from sparsecc.storage.tensor import SparseTensor
 
@@ -86,6 +87,7 @@ class TileKernel(Kernel):
         self.variants: dict[tuple[Any, ...], TileKernel] = {}
         self._machine: Machine | None = None
         self.gpu_slots = {s.name: s for s in self._slots()}
+        self.recipes = Recipes([o.name for o in plan.operands])
         self.sized = next((t for t in plan.tiles if t.sizes is not None), None)
 
     def _slots(self) -> list[Slot]:
@@ -133,6 +135,10 @@ class TileKernel(Kernel):
 
     def call(self, operands: Mapping[str, Any], out: Any = None) -> Any:
         """``__call__`` with the operands in a mapping."""
+        if (known := self.recipes.key(operands, out)) is not None:
+            recipe = self.recipes.known.get(known[0])
+            if recipe is not None and (made := recipe.run(known[1])) is not None:
+                return made
         tensors, kernel = self.prepared(operands)
         if (
             self.tune
@@ -143,7 +149,9 @@ class TileKernel(Kernel):
             tensors, kernel = self.prepared(operands)
         if out is not None:
             self.check_out(out, tensors)
-        results = self.program(kernel)(tensors, out)
+        program = self.program(kernel)
+        results = program(tensors, out)
+        self.recipes.add(program, tensors, operands, out)
         if out is not None:
             return out
         give = torch_result if any(map(_of_torch, operands.values())) else host_result
@@ -211,6 +219,7 @@ class TileKernel(Kernel):
         key = next((k for k, v in self.tuned.items() if v is variant), id(variant))
         self.tuned[key] = made
         self.tuned[id(made)] = made
+        self.recipes.known.clear()
 
     def fitting(self, tensors: list[Any], step: TileLaunch) -> TileKernel:
         """This program compiled for the extents of a contraction, where its types leave them open."""

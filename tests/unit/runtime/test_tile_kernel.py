@@ -15,7 +15,6 @@ from sparsecc.diagnostics import SparseccError
 from sparsecc.formats import parse_format
 from sparsecc.kernel import Convert, Operand, Plan
 from sparsecc.runtime.compiled_kernel import OperandConverted
-from sparsecc.runtime.machines import interpreter
 from sparsecc.runtime.tile_kernel import TileKernel, bucket
 from tests.unit.backends.triton.kernels import SPMV
 from tests.unit.runtime.gpu_doubles import (
@@ -68,6 +67,37 @@ def test_values_changed_in_place_are_seen(machine: Machine) -> None:
     matrix.values().mul_(2)
     assert torch.equal(kernel(A=matrix, x=x), 2 * first)
     assert len(machine.library.symbols) == 1  # loaded once
+
+
+def test_calls_that_are_known_look_at_nothing_but_addresses(machine: Machine) -> None:
+    kernel = kernel_of(spmv_plan(SPMV), machine)
+    matrix, x, out = csr(torch.int32), torch.from_numpy(X), torch.empty(3)
+    for _ in range(2):  # the second call follows the recipe of the first
+        assert np.array_equal(kernel(A=matrix, x=x.clone()).numpy(), ROWS @ X)
+        assert kernel(A=matrix, x=x.clone(), out=out.fill_(7)) is out
+        assert np.array_equal(out.numpy(), ROWS @ X)
+    assert len(kernel.recipes.known) == 2
+    doubled = csr(torch.int32)
+    doubled.values().mul_(2)  # another matrix of the same shape
+    assert np.array_equal(kernel(A=doubled, x=x).numpy(), 2 * (ROWS @ X))
+    memory = torch.zeros(8)
+    with pytest.raises(SparseccError, match="shares memory"):
+        kernel(A=matrix, x=memory[:4], out=memory[3:6])
+    with pytest.raises(SparseccError, match="and 5 in another"):
+        kernel(A=matrix, x=torch.zeros(5))
+    with pytest.raises(SparseccError, match="f64"):
+        kernel(A=matrix, x=x.double())
+
+
+def test_a_known_call_with_work_memory_and_strides(machine: Machine) -> None:
+    kernel = Remakes(machine).kernel()
+    w = torch.ones(3, 16)
+    for k in range(3):
+        x = torch.full((8, 20), float(k))[:, :16]
+        assert torch.equal(kernel(X=x, W=w), torch.full((8, 3), 16.0 * k))
+    assert len(kernel.recipes.known) == 1
+    assert torch.equal(kernel(X=torch.ones(8, 16), W=w), torch.full((8, 3), 16.0))
+    assert len(kernel.recipes.known) == 2
 
 
 def test_what_is_kept_of_an_operand_goes_with_it(machine: Machine) -> None:
@@ -255,66 +285,6 @@ def test_tokens_that_are_given_are_kept(machine: Machine) -> None:
     kernel = remakes.kernel(tokens=64)
     kernel(X=torch.ones(2, 16), W=torch.ones(3, 16))
     assert remakes.asked[0]["tokens"] == 64
-
-
-# -- without a GPU -------------------------------------------------------------------------------
-
-
-def test_without_a_gpu_it_compiles_and_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsecc.backends.triton.cuda._NAMES", ())
-    kernel = kernel_of(spmv_plan(SPMV), None)
-    assert kernel.resources["spmv"]["threads"] == 32
-    with pytest.raises(SparseccError, match="there is no GPU here.*\n.*interpret=True"):
-        kernel(A=csr(torch.int32), x=torch.from_numpy(X))
-    with pytest.raises(SparseccError, match="there is no GPU here"):
-        sc.compile("y[i] = x[i]", x=X, target="gpu")
-
-
-def test_interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = kernel_of(spmv_plan(SPMV), None).with_options(interpret=True)
-    assert kernel.machine() is interpreter()
-    y = kernel(A=sc.asarray(ROWS).to("CSR@i32/i32"), x=X)
-    assert type(y) is np.ndarray and np.array_equal(y, ROWS @ X)
-    y = kernel(A=csr(torch.int32), x=torch.from_numpy(X))
-    assert isinstance(y, torch.Tensor) and np.array_equal(y.numpy(), ROWS @ X)
-    assert not kernel.notes  # nothing was copied
-    monkeypatch.setenv("SPARSECC_INTERPRET", "1")
-    assert kernel_of(spmv_plan(SPMV), None).interpret
-
-
-def test_options_of_gpus_are_refused_on_the_cpu() -> None:
-    with pytest.raises(SparseccError, match="for GPU targets"):
-        sc.compile("y[i] = x[i]", x=X, interpret=True)
-
-
-# -- devices -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("library", "text"),
-    [
-        (Library(capability=(8, 0)), "code for sm_90 does not run on a GPU of the tests.*older"),
-        (Library(capability=(10, 0)), "code for sm_90 does not run on a GPU of the tests"),
-        (Library(shared=-1), "needs 0 bytes of shared memory, the GPU gives a block -1"),
-        (Library(fails={"cuModuleLoadData": 209}), "loading kernel spmv failed: CUDA_ERROR_209, what 209"),
-        (Library(fails={"cuModuleLoadData": 2}), "not enough memory for loading kernel spmv"),
-        (Library(fails={"cuLaunchKernel": 700}), "launching kernel spmv failed: CUDA_ERROR_700"),
-    ],
-)  # fmt: skip
-def test_a_device_that_can_not(library: Library, text: str) -> None:
-    with pytest.raises(SparseccError, match=f"(?s){text}"):
-        kernel_of(spmv_plan(SPMV), Machine(library))(A=csr(torch.int32), x=torch.from_numpy(X))
-
-
-def test_code_of_ampere_goes_to_a_newer_device_as_ptx() -> None:
-    machine = Machine(Library())
-    kernel = kernel_of(spmv_plan(SPMV), machine)
-    kernel.request = replace(kernel.request, target="sm_80")
-    y = kernel(A=csr(torch.int32), x=torch.from_numpy(X))
-    assert np.array_equal(y.numpy(), ROWS @ X)
-    (code,) = machine.library.loaded
-    assert b".target sm_80" in code and code.endswith(b"\0")
-    assert kernel.notes == ["code for sm_80: the driver translates its PTX for a GPU of the tests"]
 
 
 # -- other results and plans ---------------------------------------------------------------------
