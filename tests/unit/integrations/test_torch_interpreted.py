@@ -8,8 +8,8 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-from sparsecc.integrations import ops, products  # noqa: E402
-from sparsecc.integrations.torch import SparseMatrix, densified  # noqa: E402
+from sparsecc.integrations import products  # noqa: E402
+from sparsecc.integrations.torch import SparseMatrix, densified, sddmm, spmm  # noqa: E402
 from tests.unit.integrations.layers_for_tests import dense_weight, layer_of, tokens  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
@@ -52,10 +52,21 @@ def test_layers(format: str, bias: bool, interpreted: list[str]) -> None:
 
 
 @pytest.mark.parametrize("format", ["CSR", "BSR(4,2)"])
-def test_sampled_products(format: str) -> None:
+def test_products(format: str) -> None:
     weight = dense_weight(format, torch.float32)
     A = SparseMatrix.from_torch(weight, format, "sm_90")
-    U, V = (tokens(n, 8, dtype=torch.float32) for n in (8, 12))
-    found = A.with_values(ops.sampled(U, V, *A.arguments("matrix"))).to_dense()
-    stored = A.with_values(torch.ones_like(A.values)).to_dense()
-    torch.testing.assert_close(found, (U @ V.t()) * stored)
+    X, U, V = (tokens(n, 8, dtype=torch.float32).requires_grad_() for n in (12, 8, 12))
+    values = A.values.clone().requires_grad_()
+    weights = A.with_values(values)
+    torch.testing.assert_close(spmm(weights, X), weight @ X)
+    scores = sddmm(weights, U, V)
+    torch.testing.assert_close(scores.to_dense(), weight * (U @ V.t()))
+    found = torch.autograd.grad(spmm(scores, X).square().sum(), (values, U, V, X))
+    dense = weight.clone().requires_grad_()
+    whole = ((dense * (U @ V.t())) @ X).square().sum()
+    expected = torch.autograd.grad(whole, (dense, U, V, X))
+    stored = A.with_values(torch.ones_like(values)).to_dense()
+    at_entries = A.with_values(found[0]).to_dense()
+    close = {"rtol": 1e-4, "atol": 1e-4}
+    torch.testing.assert_close(at_entries, expected[0] * stored, **close)
+    torch.testing.assert_close(found[1:], expected[1:], **close)
