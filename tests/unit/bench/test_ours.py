@@ -145,3 +145,16 @@ def test_a_contraction_is_compiled_for_what_it_will_meet() -> None:
     assert ours.sized(kernel, replace(cell, format="2:4+CSR")) is None
     kernel.sized = None
     assert ours.sized(kernel, cell) is kernel
+
+
+@pytest.mark.parametrize("cell", [
+    small("CSR"), small("CSR", dtype="f16", pattern="rmat"), small("SpMV", width=1), small("SDDMM"), small("BSR"),
+], ids=str)  # fmt: skip
+def test_kernels_of_the_cells_in_the_interpreter(cell: Cell) -> None:
+    """Real kernels, called as the bench calls them."""
+    kernel = ours.compiled(cell, "sm_90").with_options(interpret=True)
+    problem = Problem(cell, Matrix(cell, "cpu"))
+    weights, size = ours.weights_of(problem, kernel)
+    candidate = ours.candidate(problem, kernel, weights[:2], size, "default")
+    assert problem.errors(candidate).accepted(cell.dtype)
+    assert candidate.nbytes > size > 0
