@@ -28,14 +28,16 @@ from sparsecc.runtime.compiled_kernel import (
 )
 from sparsecc.runtime.flow import Entry, Remake
 from sparsecc.runtime.machines import TORCH, Machine, current_gpu, gpu, interpreter, is_torch
+from sparsecc.runtime.schedules import read_schedule
 from sparsecc.runtime.tile_execute import TileProgram
 from sparsecc.runtime.tile_operands import Bound, Slot
 from sparsecc.runtime.tile_recipe import Recipes
 from sparsecc.runtime.tile_results import host_result, torch_result
-from sparsecc.storage.tensor import SparseTensor
+from sparsecc.runtime.tile_sizes import bucket as bucket
+from sparsecc.runtime.tile_sizes import sizes_of
 
-BUCKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Ranges of tokens that contractions are compiled for, by their ends; the last is open."""
+TOKENS = 16
+"""Tokens that are assumed where nobody says how many there will be."""
 
 
 class NoMachineCode(UsageError):
@@ -46,11 +48,6 @@ class NoMachineCode(UsageError):
 class SeveralKernels(UsageError):
     text = "one schedule is given, but the program's kernels are: {names}"
     help_text = "give a mapping from names of kernels to schedules"
-
-
-def bucket(tokens: int) -> int:
-    """The end of the range that a number of tokens falls in."""
-    return next((end for end in BUCKETS if tokens <= end), BUCKETS[-1])
 
 
 def interpreting() -> bool:
@@ -223,33 +220,23 @@ class TileKernel(Kernel):
 
     def fitting(self, tensors: list[Any], step: TileLaunch) -> TileKernel:
         """This program compiled for the extents of a contraction, where its types leave them open."""
-        assert step.sizes is not None
-        launch = step.launch
-        tokens, rows, reduction = (
-            tensors[launch.extents[g][1][0][0]].shape[launch.extents[g][1][0][1]]
-            for g in step.sizes
-        )
-        packed = [tensors[launch.inputs[k]] for k, _ in step.packs]
-        facts: dict[str, int] = {}
-        for tensor in packed:
-            facts.update(tensor.facts if isinstance(tensor, Bound) else {})
-        key = (
-            self.request.tokens or bucket(tokens),
-            rows,
-            reduction,
-            facts.get("steps"),
-            None if "entries" not in facts else -(-facts["entries"] // 32) * 32,
-            all(_aligned(tensors[n], o.dtype) for n, o in enumerate(self.plan.operands)),
-        )
+        options = sizes_of(self.request.tokens, self.plan, step, tensors)
+        key = tuple(options.values())
         found = self.variants.get(key)
         if found is None:
-            found = self.variants[key] = self.variant(key)
+            found = self.variants[key] = self.variant(**options)
         return found
 
-    def variant(self, key: tuple[int, int, int, int | None, int | None, bool]) -> TileKernel:
-        names = ("tokens", "rows", "reduction", "steps", "entries", "aligned")
+    def variant(
+        self, tokens: int, rows: int, reduction: int, steps: int | None = None, aligned: bool = True,
+        entries: int | None = None, even: bool = False,
+    ) -> TileKernel:  # fmt: skip
+        """This program compiled for a contraction of a size, a packing and an alignment."""
         assert self.remake is not None
-        made = self.remake(**dict(zip(names, key, strict=True)))
+        made = self.remake(
+            tokens=tokens, rows=rows, reduction=reduction, steps=steps, aligned=aligned, entries=entries,
+            even=even,
+        )  # fmt: skip
         assert isinstance(made, TileKernel)
         return made
 
@@ -283,10 +270,11 @@ class TileKernel(Kernel):
         if problem:
             raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static)
 
-    def pack(self, **weights: Any) -> Any:
+    def pack(self, *, tokens: int | None = None, **weights: Any) -> Any:
         """Weights in the layout that the kernel reads: one PackedOperand, or several by name.
 
-        A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor."""
+        A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor. ``tokens``: how many
+        the weight will mostly be multiplied with, for layouts that have a choice (2:4+CSR: how deep its chunks are)."""
         found: dict[str, Any] = {}
         for name, weight in weights.items():
             self.check_known(name)
@@ -294,8 +282,17 @@ class TileKernel(Kernel):
             if slot.packing is None:
                 known = [n for n, s in self.gpu_slots.items() if s.packing is not None]
                 raise packs.NotPacked(name=name, known=", ".join(known) or "none")
-            found[name] = packs.pack(slot.packing, weight)
+            found[name] = packs.pack(slot.packing, weight, **self._choice(slot, weight, tokens))
         return next(iter(found.values())) if len(found) == 1 else found
+
+    def _choice(self, slot: Slot, weight: Any, tokens: int | None) -> dict[str, int]:
+        """What a layout leaves open, as the first schedule for such a weight has it."""
+        if slot.packing != "2:4+CSR" or len(weight.shape) < 2 or self.remake is None:
+            return {}
+        rows, reduction = (int(n) for n in weight.shape[-2:])
+        wanted = self.variant(bucket(tokens or self.request.tokens or TOKENS), rows, reduction)
+        assert wanted.sized is not None
+        return {"steps": int(read_schedule(wanted.sized.schedule)[1]["steps"])}
 
     def check_known(self, name: str) -> None:
         if name not in self.gpu_slots:
@@ -377,18 +374,3 @@ def _free_strides(step: TileLaunch, k: int, rank: int) -> set[int]:
     if described:
         return set(range(rank - 1))
     return {d for d in range(rank) if f"in{k}.stride{d}" in roles}
-
-
-_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "i32": 4, "i64": 8}
-
-
-def _aligned(tensor: Bound | SparseTensor, dtype: str) -> bool:
-    """Whether a dense operand begins at a multiple of 16 bytes, and so do its rows and their ends."""
-    if not isinstance(tensor, Bound) or not tensor.format.is_dense or len(tensor.shape) < 2:
-        return True
-    size = _BYTES.get(dtype, 1)
-    inner = tensor.format.dim_order[-1] if tensor.format.is_permutation else -1
-    steps = [s for d, s in enumerate(tensor.strides) if d != inner]
-    return tensor.words["values"] % 16 == 0 and all(
-        n * size % 16 == 0 for n in (*steps, tensor.shape[inner])
-    )
