@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from sparsecc import api
+from sparsecc.backends.triton.packing.stream import STEPS, pack_sum_2_4
 from sparsecc.bench.cells import Cell
 from sparsecc.bench.problem import Candidate, Problem
 from sparsecc.bench.runner import DEFAULT
@@ -53,20 +54,21 @@ class Ours:
     __name__ = "sparsecc"
 
     def __call__(self, problem: Problem) -> Iterator[Candidate]:
-        # Own copies: compiled kernels are shared, and tuning one changes which schedules it uses.
+        # Own copies: compiled kernels are shared.
         kernel = compiled(problem.cell, self.target).with_options()
-        weights, size = weights_of(problem, kernel)
-        yield candidate(problem, kernel, weights, size, DEFAULT)
-        operands = {**problem.inputs, problem.cell.operation.weight: weights[0]}
-        _, base = kernel.prepared(operands)
-        others = [
-            (step.launch.kernel, schedule)
-            for step in base.plan.tiles for schedule in step.space if schedule != step.schedule
-        ]  # fmt: skip
-        made = {(name, s): base.scheduled({name: s}) for name, s in others}
-        compile_missing(made.values(), self.target)
-        for (_, schedule), chosen in made.items():
-            yield candidate(problem, chosen.with_options(), weights, size, schedule)
+        for number, (weights, size) in enumerate(weights_of(problem, kernel)):
+            operands = {**problem.inputs, problem.cell.operation.weight: weights[0]}
+            _, base = kernel.prepared(operands)
+            if number == 0:
+                yield candidate(problem, kernel, weights, size, DEFAULT)
+            made: dict[str, Kernel] = {}
+            for step in base.plan.tiles:
+                for schedule in step.space:
+                    if number or schedule != step.schedule:
+                        made[schedule] = base.scheduled({step.launch.kernel: schedule})
+            compile_missing(made.values(), self.target)
+            for schedule, chosen in made.items():
+                yield candidate(problem, chosen.with_options(), weights, size, schedule)
 
 
 def compile_missing(kernels: Iterable[Kernel], target: str) -> None:
@@ -97,17 +99,29 @@ def _values(result: Any) -> Tensor:
     return result.values() if str(result.layout) == "torch.sparse_csr" else result
 
 
-def weights_of(problem: Problem, kernel: Kernel) -> tuple[list[Any], int]:
-    """Copies of the sparse operand as the kernel reads it, and the bytes of one."""
-    fmt = problem.cell.format
+def weights_of(problem: Problem, kernel: Kernel) -> Iterator[tuple[list[Any], int]]:
+    """Copies of the sparse operand as the kernel reads it, and the bytes of one: first as we choose, then in the other
+    packings that there are."""
+    matrix, fmt = problem.matrix, problem.cell.format
     if fmt not in PACKED:
-        first = problem.matrix.csr if fmt == "CSR" else problem.matrix.bsr
+        first = matrix.csr if fmt == "CSR" else matrix.bsr
         parts = (first.values(), first.col_indices(), first.crow_indices())
         size = sum(part.numel() * part.element_size() for part in parts)
-        return _turns(problem, "stored copies", first, size), size
-    weight = problem.cell.operation.weight
-    first = problem.matrix.keep("packed", lambda: kernel.pack(**{weight: problem.matrix.dense}))
-    return _turns(problem, "packed copies", first, first.nbytes), first.nbytes
+        yield _turns(problem, "stored copies", first, size), size
+        return
+    weight = {problem.cell.operation.weight: matrix.dense}
+    if fmt == "2:4":
+        first = matrix.keep("packed", lambda: kernel.pack(**weight))
+        yield _turns(problem, "packed copies", first, first.nbytes), first.nbytes
+        return
+    first = kernel.pack(tokens=problem.cell.width, **weight)
+    depths = {first.facts["steps"]: first}
+    for steps in STEPS:
+        if steps not in depths:
+            depths[steps] = pack_sum_2_4(matrix.dense, steps=steps)
+    for steps, packed in depths.items():
+        made = matrix.keep(("packed", steps), lambda packed=packed: packed)
+        yield _turns(problem, f"copies in {steps} steps", made, made.nbytes), made.nbytes
 
 
 def _turns(problem: Problem, key: str, first: Any, size: int) -> list[Any]:
@@ -182,7 +196,9 @@ def sized(kernel: Kernel, cell: Cell) -> Kernel | None:
     if cell.format == "2:4+CSR":
         return None
     tokens = kernel.request.tokens or bucket(cell.width)
-    return kernel.remake(tokens=tokens, rows=cell.rows, reduction=cell.columns, aligned=True)
+    return kernel.remake(
+        tokens=tokens, rows=cell.rows, reduction=cell.columns, aligned=True, even=True
+    )
 
 
 def machine_code(cell: Cell, target: str) -> float:

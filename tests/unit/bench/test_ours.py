@@ -27,6 +27,7 @@ class Packed:
     """Like a packed operand: arrays by role."""
 
     arrays: dict[str, Any]
+    facts: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def nbytes(self) -> int:
@@ -49,9 +50,9 @@ class FakeKernel:
         )  # fmt: skip
         return SimpleNamespace(tiles=(step,))
 
-    def pack(self, W: Any) -> Packed:
+    def pack(self, W: Any, tokens: int | None = None) -> Packed:
         self.packs.append(W)
-        return Packed({"packed": W.clone()})
+        return Packed({"packed": W.clone()}, {} if tokens is None else {"steps": 8})
 
     def with_options(self) -> FakeKernel:
         return replace(self)
@@ -96,12 +97,19 @@ def test_default_and_the_other_schedules(cell: Cell, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(ours, "compiled", compiled)
     monkeypatch.setattr(ours, "compile_missing", missing)
+
+    def pack_sum(W: Any, steps: int) -> Packed:
+        return Packed({"packed": W.clone()}, {"steps": steps})
+
+    monkeypatch.setattr(ours, "pack_sum_2_4", pack_sum)
     problem = Problem(cell, Matrix(cell, "cpu"))
     found = list(ours.Ours("sm_90")(problem))
-    assert [c.name for c in found] == ["default", "second", "third", "fourth", "fifth"]
+    # A sum is packed in two ways, and each has all schedules.
+    more = list(FakeKernel.space) if cell.format == "2:4+CSR" else []
+    assert [c.name for c in found] == ["default", "second", "third", "fourth", "fifth", *more]
     calls: list[Any] = [c.calls[0] for c in found]
-    assert [c.func.schedule for c in calls] == list(FakeKernel.space)
-    assert asked == [f"text of {name}" for name in FakeKernel.space[1:]]
+    assert [c.func.schedule for c in calls] == [*FakeKernel.space, *more]
+    assert asked == [f"text of {name}" for name in [*FakeKernel.space[1:], *more]]
     for candidate in found:
         assert problem.errors(candidate).accepted(cell.dtype), candidate.name
     # Packed once, whatever the number of copies that take turns.
@@ -110,6 +118,9 @@ def test_default_and_the_other_schedules(cell: Cell, monkeypatch: pytest.MonkeyP
     copies: list[Any] = list(found[0].calls)
     places = {id(call.keywords[cell.operation.weight]) for call in copies}
     assert len(places) == 256
+    if more:
+        facts = [call.keywords["W"].facts["steps"] for call in calls]
+        assert facts == [8] * 5 + [4] * 5
 
 
 def test_compiling_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +183,7 @@ def test_a_contraction_is_compiled_for_what_it_will_meet() -> None:
 
     kernel = SimpleNamespace(sized=True, request=SimpleNamespace(tokens=None), remake=remake)
     assert ours.sized(kernel, cell) == "variant"
-    assert asked == [{"tokens": 16, "rows": 64, "reduction": 64, "aligned": True}]
+    assert asked == [{"tokens": 16, "rows": 64, "reduction": 64, "aligned": True, "even": True}]
     assert ours.sized(kernel, replace(cell, format="2:4+CSR")) is None
     kernel.sized = None
     assert ours.sized(kernel, cell) is kernel
@@ -185,7 +196,7 @@ def test_kernels_of_the_cells_in_the_interpreter(cell: Cell) -> None:
     """Real kernels, called as the bench calls them."""
     kernel = ours.compiled(cell, "sm_90").with_options(interpret=True)
     problem = Problem(cell, Matrix(cell, "cpu"))
-    weights, size = ours.weights_of(problem, kernel)
+    ((weights, size),) = ours.weights_of(problem, kernel)
     candidate = ours.candidate(problem, kernel, weights[:2], size, "default")
     assert problem.errors(candidate).accepted(cell.dtype)
     assert candidate.nbytes > size > 0
