@@ -25,6 +25,10 @@ DEFAULT = "default"
 """The name of our first choice."""
 
 
+HOPELESS = 2.0
+"""A candidate that takes so many times as long as the fastest of its family is not looked at twice."""
+
+
 class Moment(Protocol):
     """Tells how fast the device is; ``best`` is the fastest that it has been."""
 
@@ -97,7 +101,7 @@ class Runner:
                     right[name], errors[name] = candidate, found.norm
                     if not found.accepted(problem.cell.dtype):
                         loose.add(name)
-            chosen[family] = self._screened(problem, family, right, failures)
+            chosen[family] = self._screened(problem, right, failures)
         turns: dict[str, Sequence[Call]] = {
             name: candidate.calls for own in chosen.values() for name, candidate in own.items()
         }
@@ -200,21 +204,31 @@ class Runner:
     def _screened(
         self,
         problem: Problem,
-        family: str,
         right: Mapping[str, Candidate],
         failures: dict[str, str],
     ) -> dict[str, Candidate]:
         """The fastest few by a first look, and our first choice in any case."""
-        first: dict[str, float] = {}
-        for name, candidate in right.items():
-            try:
-                first[name] = self.timer.us(candidate.calls, self.settings.screen_ms)
-            except (RuntimeError, SparseccError) as error:
-                failures[name] = _first_line(error)
-            self._guard(problem, name)
+
+        def timed(names: Iterable[str], measure: Callable[[Candidate], float]) -> dict[str, float]:
+            found: dict[str, float] = {}
+            for name in names:
+                try:
+                    found[name] = measure(right[name])
+                except (RuntimeError, SparseccError) as error:
+                    failures[name] = _first_line(error)
+                self._guard(problem, name)
+            return found
+
+        ours = f"{OURS}: {DEFAULT}"
+        looks = timed(right, lambda candidate: self.timer.look(candidate.calls))
+        slow = HOPELESS * min(looks.values(), default=0.0)
+        near = [name for name, us in looks.items() if us <= slow or name == ours]
+        first = timed(
+            near, lambda candidate: self.timer.us(candidate.calls, self.settings.screen_ms)
+        )
         kept = sorted(first, key=first.__getitem__)[: self.settings.keep]
-        if family == OURS and f"{OURS}: {DEFAULT}" in first:
-            kept = list(dict.fromkeys((f"{OURS}: {DEFAULT}", *kept)))
+        if ours in first:
+            kept = list(dict.fromkeys((ours, *kept)))
         return {name: right[name] for name in kept}
 
 

@@ -31,6 +31,7 @@ class Timer(Protocol):
     how: str
 
     def us(self, calls: Sequence[Call], ms: float) -> float: ...
+    def look(self, calls: Sequence[Call]) -> float: ...
 
 
 class GraphTimer:
@@ -72,6 +73,10 @@ class GraphTimer:
         busy = 0 if waits else int(1.5 * CYCLES * (perf_counter() - start))
         cuda.synchronize()
         return self._median(once, self.replays, busy) * 1e3 / len(calls)
+
+    def look(self, calls: Sequence[Call]) -> float:
+        """Microseconds of a plain call or two, what they cost the host with them: enough to drop the hopeless."""
+        return self._median(calls[-1], 2) * 1e3
 
     def forget(self) -> None:
         """Give back the graphs and what they keep alive."""
@@ -163,14 +168,18 @@ def interleaved(
     after: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Sample]:
     """The median of each candidate over rounds in which all take a turn: a hot or a busy moment of the machine
-    hits all alike. Another one starts each round; ``after`` is told whose turn has ended."""
+    hits all alike. Another one starts each round; ``after`` is told whose turn has ended, or failed."""
     names = list(candidates)
     times: dict[str, list[float]] = {name: [] for name in names}
     how: dict[str, str] = {}
     for turn in range(rounds):
         for k in range(len(names)):
             name = names[(k + turn) % len(names)]
-            times[name].append(timer.us(candidates[name], ms))
+            try:
+                times[name].append(timer.us(candidates[name], ms))
+            except RuntimeError:
+                after(name)
+                raise
             after(name)
             how[name] = timer.how
     return {n: Sample(median(t), min(t), max(t), how[n]) for n, t in times.items()}

@@ -13,6 +13,7 @@ torch: Any = pytest.importorskip("torch")
 from tests.gpu import cases, workers  # noqa: E402
 from tests.gpu.cases import FORMATS, GROUPS, Program, programs, run  # noqa: E402
 from tests.gpu.trials import check, generated, whole_sweep  # noqa: E402
+from tests.gpu.workers import Submit  # noqa: E402
 
 BLOCKS = [name for name in GROUPS if not name.startswith("2:4")]
 """Formats whose kernels the interpreter runs."""
@@ -81,6 +82,11 @@ def test_workers_tell_what_went_wrong() -> None:
         assert workers.guarded(job, "good") == ["not run: this worker lost the device in a case"]
     finally:
         workers._lost.clear()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_workers_run_jobs(submit: Submit) -> None:
+    trials = list(generated(2))
+    assert submit(check, trials, True).result() == check(trials, interpret=True)
 
 
 def test_trials_in_the_interpreter() -> None:
