@@ -196,6 +196,23 @@ def test_refused_with_the_remedy(
     assert not machine.library.launches
 
 
+def test_arrays_of_other_libraries_are_seen_without_a_copy(machine: Machine) -> None:
+    class Foreign:
+        def __init__(self, tensor: Any) -> None:
+            self.tensor = tensor
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self.tensor.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return self.tensor.__dlpack_device__()
+
+    x = torch.from_numpy(X)
+    slot = kernel_of(spmv_plan(SPMV), machine).gpu_slots["x"]
+    taken = slot.take(Foreign(x))
+    assert not isinstance(taken, sc.SparseTensor) and taken.words["values"] == x.data_ptr()
+
+
 def test_out_must_not_be_an_operand(machine: Machine) -> None:
     x = torch.zeros(8)
     with pytest.raises(SparseccError, match="shares memory with an operand"):
