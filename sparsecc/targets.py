@@ -126,7 +126,7 @@ _MMA = (
 _WGMMA = tuple(
     MatrixShape(instruction, 64, n, k, dtype, sparse)
     for instruction, k, sparse in (("wgmma", 16, False), ("wgmma.sp", 32, True))
-    for n in (64, 128)
+    for n in (64, 128, 256)
     for dtype in ("f16", "bf16")
 )
 

@@ -29,7 +29,7 @@ from sparsecc.backends.triton.block_text import hint, iota, to_tensor, users
 from sparsecc.backends.triton.tl_text import NoTritonSpelling, Text, call
 from sparsecc.diagnostics import InternalError
 from sparsecc.dialects.reading import block_shape, element_type, integer_width, is_unsigned, strings
-from sparsecc.dialects.tile import ScheduleAttr, blocks
+from sparsecc.dialects.tile import ScheduleAttr, blocks, sharing
 from sparsecc.kernel import TileSource
 
 LINE = 76
@@ -79,8 +79,14 @@ class _Writer:
             f'"""{self.head(schedule)}"""\n\nimport triton\nimport triton.language as tl\n{libdevice}'
             f"\n\n@triton.jit\ndef {name}({parameters}):\n{body}\n"
             f'\n\ndef grid({integers}):\n    """Programs along each axis."""\n'
-            f"    return ({self.grid()},)\n"
+            f"    return ({self.extents('tile.grid')},)\n"
         )
+        if "tile.work" in fn.attributes:
+            text += (
+                f'\n\ndef work({integers}):\n    """Bytes of memory that programs share."""\n'
+                f"    partial, counters = {self.extents('tile.work')}\n"
+                '    return {"partial": partial, "counters": counters}\n'
+            )
         return TileSource(
             entry=name,
             text=text,
@@ -100,8 +106,9 @@ class _Writer:
         text = f"{title}\n\n{operands}Schedule {schedule.family.data}: {numbers}. Target {self.target}.\n"
         return text.replace("\\", "\\\\").replace('"""', "'''")
 
-    def grid(self) -> str:
-        grid = self.fn.attributes["tile.grid"]
+    def extents(self, attribute: str) -> str:
+        """Products of extents as Python writes them."""
+        grid = self.fn.attributes[attribute]
         assert isinstance(grid, blocks.GridAttr)
         names = dict(zip(self.roles, (n for n, _ in self.arguments), strict=True))
         axes: list[str] = []
@@ -113,7 +120,7 @@ class _Writer:
                 elif factor.size == 1:
                     factors.append(names[factor.extent])
                 else:
-                    factors.append(f"triton.cdiv({names[factor.extent]}, {factor.size})")
+                    factors.append(f"-(-{names[factor.extent]} // {factor.size})")
             axes.append(" * ".join(factors) or "1")
         return ", ".join(axes) or "1"
 
@@ -181,6 +188,8 @@ class _Writer:
                 self.load(op)
             case blocks.StoreOp() | blocks.AtomicAddOp():
                 self.store(op)
+            case sharing.ArriveOp():
+                self.arrive(op)
             case scf.ForOp():
                 self.loop(op)
             case scf.WhileOp():
@@ -275,6 +284,8 @@ class _Writer:
         element = element_type(op.array.type)
         zero = "0" if integer_width(element) else "0.0"
         other = "" if op.mask is None else f", other={zero}"
+        if sharing.SHARED in op.attributes:
+            other += ', cache_modifier=".cg"'
         plus = "" if offset == "0" else f" + {offset}"
         unsigned = is_unsigned(element)
         text = Text(f"tl.load({array}{plus}{mask}{other})", shape=at.shape, unsigned=unsigned)
@@ -282,6 +293,15 @@ class _Writer:
             self.texts[op.result] = text
         else:
             self.bind(op.result, text, array.partition("_")[0].lower())
+
+    def arrive(self, op: sharing.ArriveOp) -> None:
+        """The barrier is for the stores of all threads, which one thread releases."""
+        place = f"{self.texts[op.counters].text} + {self.text(op.offset).within(tl_text.PLUS + 1)}"
+        name, count = self.fresh(op.result.name_hint or "last"), op.count.value.data
+        self.line("tl.debug_barrier()")
+        self.line(f'{name} = tl.atomic_add({place}, 1, sem="acq_rel") == {count - 1}')
+        self.line(f"tl.store({place}, 0, mask={name})")
+        self.texts[op.result] = Text(name)
 
     def store(self, op: blocks.StoreOp | blocks.AtomicAddOp) -> None:
         offset, mask, _ = self.place(op.offsets, op.mask, whole=True)

@@ -90,6 +90,12 @@ def helpers(c: Contraction) -> str:
     return TANH if any(step.op == "math.tanh" for step in c.epilogue) else ""
 
 
+def imports(c: Contraction) -> str:
+    """What the epilogue needs beside Gluon."""
+    named = any("tl." in BINARY.get(step.op, "") for step in c.epilogue)
+    return "import triton.language as tl\n" if named else ""
+
+
 def epilogue_lines(c: Contraction) -> list[str]:
     """The lines that turn ``whole`` into the value that is stored; a step's value is called ``v_NAME``."""
     lines = ["v_acc = whole"]

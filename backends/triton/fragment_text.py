@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import indent
 
+from sparsecc.backends.triton import epilogue_text
 from sparsecc.backends.triton.contraction import Contraction
 from sparsecc.backends.triton.epilogue_text import GLUON_TYPES, epilogue_lines
 
@@ -84,7 +85,7 @@ def head(c: Contraction, family: str, schedule: Mapping[str, int], sentences: Se
     ]
     return (
         '"""' + "\n".join(lines) + '\n"""\n\n'
-        "import triton.language as tl\n"
+        f"{epilogue_text.imports(c)}"
         "from triton.experimental import gluon\n"
         "from triton.experimental.gluon import language as gl\n\n"
     )

@@ -260,8 +260,7 @@ def cast(kind: str, value: Text, source: Attribute, target: Attribute) -> Text:
             return operator("!=", COMPARE, one, Text("0", literal=True))
         case "extsi":
             whole = as_signless(value, source)
-            plain = not (whole.literal or whole.counter)
-            return replace(to(whole, target), narrow=whole if plain else None)
+            return replace(to(whole, target), narrow=whole)
         case _:
             return to(as_signless(value, source), target)
 

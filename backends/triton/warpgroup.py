@@ -159,7 +159,7 @@ def _plan(c: Contraction, schedule: Mapping[str, int]) -> Plan:
         * plan.warps
         * (4 if c.epilogue else {"f16": 2, "bf16": 2, "i8": 1}.get(c.out_dtype, 4))
     )
-    size = plan.stages * shape.stage_bytes + plan.owners * (piece + piece // 8) + 1024
+    size = plan.stages * shape.stage_bytes + plan.owners * piece + 1024
     fits_shared(c.target, FAMILY, size, "take fewer stages, tokens or steps")
     return plan
 

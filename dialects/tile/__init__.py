@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from sparsecc.dialects.tile import blocks, fragments
+from sparsecc.dialects.tile import blocks, fragments, sharing
 from sparsecc.dialects.tile.schedule import ScheduleAttr
 
 Tile = Dialect(
-    "tile", [*blocks.OPS, *fragments.OPS], [ScheduleAttr, *blocks.ATTRIBUTES, *fragments.ATTRIBUTES]
+    "tile",
+    [*blocks.OPS, *sharing.OPS, *fragments.OPS],
+    [ScheduleAttr, *blocks.ATTRIBUTES, *fragments.ATTRIBUTES],
 )
 
 __all__ = ["ScheduleAttr", "Tile"]

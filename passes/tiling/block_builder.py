@@ -14,6 +14,7 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import (
     AnyFloat,
     FloatAttr,
+    IndexType,
     IntegerAttr,
     IntegerType,
     VectorType,
@@ -83,7 +84,9 @@ class BlockBuilder(ScfBuilder):
 
     # -- LoopBuilder ---------------------------------------------------------------------------
 
-    def constant(self, attribute: IntegerAttr[IntegerType] | FloatAttr, hint: str = "") -> SSAValue:
+    def constant(
+        self, attribute: IntegerAttr[IntegerType | IndexType] | FloatAttr, hint: str = ""
+    ) -> SSAValue:
         """A constant, made once at the top of the function."""
         if attribute not in self.numbers:
             op = arith.ConstantOp(attribute)
@@ -125,6 +128,32 @@ class BlockBuilder(ScfBuilder):
         if self.is_constant(a, 1) or self.is_constant(b, 1):
             return b if self.is_constant(a, 1) else a
         return self.add_op(arith.MuliOp(*self.pair(self.wide(a), self.wide(b))))
+
+    def div(self, a: SSAValue, number: int) -> SSAValue:
+        return self.add_op(arith.DivSIOp(*self.integers(a, self.index(number))))
+
+    def mod(self, a: SSAValue, number: int) -> SSAValue:
+        return self.add_op(arith.RemSIOp(*self.integers(a, self.index(number))))
+
+    def bit(self, word: SSAValue, at: SSAValue) -> SSAValue:
+        return self.ne(self.masked(self.shifted(word, at), 1), self.index(0))
+
+    def bits_below(self, word: SSAValue, at: SSAValue) -> SSAValue:
+        low = self.add_op(arith.ShLIOp(*self.integers(self.index(1), at)))
+        bits = self.add_op(arith.AndIOp(*self.integers(word, self.sub(low, self.index(1)))))
+        # Pairs, fours, eights and all of them: at most 31 bits are set, so no sign comes in.
+        bits = self.sub(bits, self.masked(self.shifted(bits, self.index(1)), 0x55555555))
+        fours = self.masked(self.shifted(bits, self.index(2)), 0x33333333)
+        bits = self.add(self.masked(bits, 0x33333333), fours)
+        bits = self.masked(self.add(bits, self.shifted(bits, self.index(4))), 0x0F0F0F0F)
+        total = self.add_op(arith.MuliOp(*self.integers(bits, self.index(0x01010101))))
+        return self.shifted(total, self.index(24))
+
+    def shifted(self, word: SSAValue, by: SSAValue) -> SSAValue:
+        return self.add_op(arith.ShRSIOp(*self.integers(word, by)))
+
+    def masked(self, word: SSAValue, bits: int) -> SSAValue:
+        return self.add_op(arith.AndIOp(*self.integers(word, self.index(bits))))
 
     def compare(self, predicate: str, a: SSAValue, b: SSAValue) -> SSAValue:
         return self.add_op(blocks.CompareOp(predicate, *self.integers(a, b)))

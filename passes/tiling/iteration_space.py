@@ -4,6 +4,7 @@ Family ``loops``. ``rows``: coordinates of the last but one grid loop (of the on
 the last one, if there are two; ``positions``: of a level in one step of a walk; ``sums``: coordinates in one step of a
 dense loop inside a program; ``late``: whether each lane keeps a sum of its own to the end of a walk (more registers),
 or they are added at each step (more exchange between warps); ``warps``. Other grid loops have one coordinate a program.
+``split``: a sum longer than one step of each is shared by so many programs (:mod:`shared_sums`); 1 where it is not.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class LoopSchedule:
     sums: int = 1
     warps: int = 4
     late: int = 1
+    split: int = 1
 
     def numbers(self) -> dict[str, int]:
         return asdict(self)
@@ -47,6 +49,7 @@ def schedules(loops: KernelLoops) -> list[LoopSchedule]:
         ]
         found += [(1, 256, p, 1, 2, 0) for p in (8, 16)]
         found += [(1, c, 16, 1, w, 1) for c in (64, 128, 256) for w in (2, 4)]
+        found += [(1, 128, 16, 1, 1, 0, 8), (1, 64, 32, 1, 1, 0, 8), (1, 128, 16, 1, 4, 1, 4)]
         found += [(1, 128, 32, 1, 8, 1), (4, 64, 8, 1, 4, 1), (4, 32, 8, 1, 4, 1)]
     elif columns and merges:
         found = [(1, 128, 1, 1, 1), (1, 64, 1, 1, 1), (1, 256, 1, 1, 2), (32, 1, 1, 1, 1)]
@@ -70,13 +73,13 @@ def schedules(loops: KernelLoops) -> list[LoopSchedule]:
         ]
         found += [(64, 1, 4, 1, 4), (1, 1, 128, 1, 4), (4, 1, 128, 1, 4), (2, 1, 64, 1, 2)]
         if not loops.grid:
-            found = [(1, 1, 1024, 1, 4), (1, 1, 2048, 1, 8)]
+            found = [(1, 1, 1024, 1, 4, 1, 256), (1, 1, 1024, 1, 4), (1, 1, 512, 1, 4, 1, 1024)]
     elif merges:
         found = [(32, 1, 1, 1, 1), (128, 1, 1, 1, 4), (1, 1, 1, 1, 1)]
     elif dense and loops.grid:
         found = [(8, 1, 1, 128, 4), (4, 1, 1, 256, 4), (16, 1, 1, 64, 4)]
     elif dense:
-        found = [(1, 1, 1, 1024, 4), (1, 1, 1, 2048, 8)]
+        found = [(1, 1, 1, 1024, 4, 1, 256), (1, 1, 1, 1024, 4), (1, 1, 1, 512, 4, 1, 1024)]
     else:
         found = [(1024, 1, 1, 1, 4), (256, 1, 1, 1, 2)]
     return list(dict.fromkeys(LoopSchedule(*numbers) for numbers in found))

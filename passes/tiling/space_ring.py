@@ -28,41 +28,59 @@ from sparsecc.passes.tiling.problem import (
 from sparsecc.targets import Target
 
 FAMILY = "ring"
-Config = tuple[int, int, int, int, int]
-"""tiles, warps, split, steps, ahead."""
+Config = tuple[int, int, int, int, int, int]
+"""tiles, warps, split, steps, ahead, splitk."""
+Shape = tuple[int, int]
+Measured = dict[int, dict[Shape, tuple[Config, ...]]]
+"""tokens: {(rows, reduction): the fastest on 132 multiprocessors, best first}."""
 
-MEASURED: dict[int, dict[tuple[int, int], Config]] = {
-    # tokens: {(rows, reduction): the fastest on 132 multiprocessors}; those of (4096, 4096), and for 32 tokens those
-    # below 14336 rows, are guesses after their neighbours.
+MEASURED: Measured = {
     8: {
-        (14336, 4096): (2, 2, 1, 8, 2),
-        (28672, 8192): (7, 8, 1, 8, 1),
-        (8192, 8192): (2, 2, 2, 8, 1),
-        (4096, 14336): (2, 2, 4, 4, 2),
-        (4096, 4096): (2, 2, 4, 4, 2),
+        (14336, 4096): ((8, 8, 1, 8, 2, 1), (4, 4, 1, 8, 2, 1), (2, 2, 1, 4, 4, 1)),
+        (28672, 8192): ((7, 8, 1, 8, 1, 1), (7, 8, 1, 4, 2, 1), (8, 8, 1, 4, 2, 1)),
+        (8192, 8192): ((4, 4, 2, 4, 4, 1), (4, 4, 2, 8, 2, 1), (2, 2, 2, 8, 2, 1)),
+        (4096, 14336): ((4, 4, 1, 4, 4, 4), (2, 2, 4, 8, 1, 1), (1, 1, 4, 8, 1, 1)),
+        (4096, 4096): ((1, 1, 2, 8, 2, 1), (1, 1, 4, 8, 1, 1), (2, 2, 4, 8, 1, 1)),
     },
     16: {
-        (14336, 4096): (4, 4, 1, 8, 2),
-        (28672, 8192): (7, 8, 1, 4, 2),
-        (8192, 8192): (2, 2, 2, 4, 2),
-        (4096, 14336): (2, 2, 4, 4, 2),
-        (4096, 4096): (1, 1, 4, 4, 2),
+        (14336, 4096): ((7, 8, 1, 4, 4, 1), (4, 4, 1, 4, 4, 1), (2, 2, 1, 8, 1, 1)),
+        (28672, 8192): ((7, 8, 1, 8, 1, 1), (7, 8, 1, 4, 2, 1), (4, 4, 1, 4, 2, 1)),
+        (8192, 8192): ((4, 4, 1, 4, 4, 1), (4, 4, 1, 4, 2, 4), (4, 4, 1, 8, 1, 4)),
+        (4096, 14336): ((4, 4, 1, 4, 4, 4), (2, 2, 1, 4, 2, 4), (2, 2, 1, 8, 1, 4)),
+        (4096, 4096): ((2, 2, 2, 4, 4, 1), (2, 2, 1, 8, 1, 4), (2, 2, 1, 4, 2, 4)),
     },
     32: {
-        (14336, 4096): (7, 8, 1, 4, 4),
-        (28672, 8192): (7, 8, 1, 4, 2),
-        (8192, 8192): (2, 2, 2, 4, 2),
-        (4096, 14336): (1, 1, 4, 4, 2),
-        (4096, 4096): (1, 1, 4, 4, 2),
+        (14336, 4096): ((7, 8, 1, 8, 1, 1), (7, 8, 1, 4, 2, 1), (4, 4, 1, 8, 1, 1)),
+        (28672, 8192): ((7, 8, 1, 8, 1, 1), (7, 8, 1, 4, 2, 1), (4, 4, 1, 4, 2, 1)),
+        (8192, 8192): ((4, 4, 1, 4, 2, 4), (4, 4, 1, 8, 1, 4), (4, 4, 1, 4, 4, 1)),
+        (4096, 14336): ((4, 4, 1, 4, 4, 4), (4, 4, 1, 4, 2, 4), (4, 4, 1, 8, 1, 4)),
+        (4096, 4096): ((4, 4, 1, 4, 4, 4), (4, 4, 1, 4, 2, 4), (4, 4, 1, 8, 1, 4)),
     },
 }
-PLAIN: dict[tuple[int, int], Config] = {
-    # The same for 8 tokens and a weight without a residual.
-    (14336, 4096): (4, 4, 1, 8, 2),
-    (28672, 8192): (7, 8, 1, 8, 1),
-    (8192, 8192): (4, 4, 2, 4, 4),
-    (4096, 14336): (2, 2, 4, 8, 1),
-    (4096, 4096): (1, 1, 2, 8, 2),
+RESIDUAL: Measured = {
+    # The same with the overflow of half-empty weights behind each chunk; (4096, 4096), and 32 tokens, are guesses
+    # after their neighbours.
+    8: {
+        (14336, 4096): ((7, 8, 1, 4, 2, 1), (4, 4, 1, 8, 2, 1), (4, 4, 1, 4, 4, 1)),
+        (28672, 8192): ((7, 8, 1, 8, 1, 1), (7, 8, 1, 4, 2, 1), (8, 8, 1, 4, 2, 1)),
+        (8192, 8192): ((2, 2, 2, 4, 2, 1), (2, 2, 2, 8, 1, 1), (2, 2, 2, 4, 4, 1)),
+        (4096, 14336): ((1, 1, 4, 8, 1, 1), (2, 2, 2, 4, 4, 1), (1, 1, 4, 4, 2, 1)),
+        (4096, 4096): ((1, 1, 4, 8, 1, 1), (2, 2, 4, 4, 2, 1), (2, 2, 2, 8, 1, 1)),
+    },
+    16: {
+        (14336, 4096): ((2, 2, 1, 8, 2, 1), (2, 2, 2, 4, 1, 1), (7, 8, 1, 4, 2, 2)),
+        (28672, 8192): ((7, 8, 1, 4, 2, 1), (4, 4, 1, 4, 2, 4), (7, 8, 1, 4, 2, 2)),
+        (8192, 8192): ((4, 4, 1, 4, 2, 4), (8, 8, 1, 4, 2, 4), (2, 2, 2, 8, 1, 1)),
+        (4096, 14336): ((4, 4, 2, 4, 2, 2), (2, 2, 4, 8, 1, 1), (2, 2, 4, 4, 2, 1)),
+        (4096, 4096): ((2, 2, 4, 4, 2, 1), (2, 2, 2, 8, 1, 1), (1, 1, 8, 4, 1, 1)),
+    },
+    32: {
+        (14336, 4096): ((7, 8, 1, 4, 2, 1), (4, 4, 1, 4, 2, 1)),
+        (28672, 8192): ((7, 8, 1, 4, 2, 1), (4, 4, 1, 4, 2, 1)),
+        (8192, 8192): ((4, 4, 1, 4, 2, 4), (2, 2, 2, 4, 2, 1)),
+        (4096, 14336): ((4, 4, 1, 4, 2, 4), (2, 2, 2, 4, 2, 1)),
+        (4096, 4096): ((4, 4, 1, 4, 2, 4), (2, 2, 2, 4, 2, 1)),
+    },
 }
 DEPTHS = ((8, 2), (4, 4), (4, 2), (8, 1))
 """(steps, ahead) that are worth a try."""
@@ -74,51 +92,52 @@ def ring_schedules(target: Target, problem: Problem) -> list[Schedule]:
     """The members that are legal, the one to expect most of first."""
     tokens = bucket(problem.m, MEASURED)
     found: list[Schedule] = []
-    for config in _configs(target, problem, tokens):
-        for splitk in _parts(target, problem, config):
-            tiles, warps, split, steps, ahead = config
-            parameters = {
-                "tiles": tiles,
-                "warps": warps,
-                "split": split,
-                "steps": steps,
-                "ahead": ahead,
-                "tokens": tokens,
-                "splitk": splitk,
-            }
-            schedule = Schedule(FAMILY, parameters, REASON)
-            if legal(target, problem, schedule):
-                found.append(schedule)
+    for tiles, warps, split, steps, ahead, splitk in _configs(target, problem, tokens):
+        parameters = {
+            "tiles": tiles,
+            "warps": warps,
+            "split": split,
+            "steps": steps,
+            "ahead": ahead,
+            "tokens": tokens,
+            "splitk": splitk,
+        }
+        schedule = Schedule(FAMILY, parameters, REASON)
+        if legal(target, problem, schedule):
+            found.append(schedule)
     return distinct(found)
 
 
 def _configs(target: Target, problem: Problem, tokens: int) -> Iterator[Config]:
-    """The fastest of the most similar shape, with other depths, with other tiles, then those of other shapes."""
-    table = PLAIN if tokens == 8 and not problem.residual else MEASURED[tokens]
-    best = table[nearest(problem, target, table)]
-    if problem.steps is not None:
-        best = (*best[:3], problem.steps, best[4])
-    yield best
-    tiles, warps, split, steps, ahead = best
+    """The fastest of the most similar shape, then with other depths and other tiles, then those of other shapes."""
+    table = (RESIDUAL if problem.residual else MEASURED)[tokens]
+    shape = nearest(problem, target, table)
+    known = table[shape]
+    alike = (problem.rows, problem.reduction) == shape and problem.m <= tokens
+    for config in known:
+        yield config if alike else _refilled(target, problem, config)
+    tiles, warps, split, steps, ahead, _ = known[0]
     for depth in DEPTHS:
-        yield tiles, warps, split, *depth
+        yield _refilled(target, problem, (tiles, warps, split, *depth, 1))
     others = [t for t in TILES if t != tiles]
     if problem.rows is not None:
         rows = problem.rows
         others.sort(key=lambda t: -balance(ceil(rows / (16 * t)), target))
     for t in others:
-        yield t, power_above(t), split, steps, ahead
-    yield from table.values()
+        yield _refilled(target, problem, (t, power_above(t), split, steps, ahead, 1))
+    for configs in table.values():
+        for config in configs:
+            yield _refilled(target, problem, config)
 
 
-def _parts(target: Target, problem: Problem, config: Config) -> tuple[int, ...]:
-    """Programs along k: 1 where rows alone keep all processors busy or nothing is known of them."""
-    tiles, _, split, steps, _ = config
+def _refilled(target: Target, problem: Problem, config: Config) -> Config:
+    """A config with as many parts of k as keep all processors busy; 1 where extents are not known."""
+    tiles, _, split, steps, *_ = config
     chunks = problem.chunks(steps)
     if problem.rows is None or chunks is None:
-        return (1,)
+        return (*config[:5], 1)
     blocks = ceil(problem.rows / (16 * tiles)) * ceil(problem.m / bucket(problem.m, MEASURED))
-    return (fill(blocks, target, max(1, min(8, chunks // (2 * split)))),)
+    return (*config[:5], fill(blocks, target, max(1, min(8, chunks // (2 * split)))))
 
 
 def legal(target: Target, problem: Problem, schedule: Schedule) -> bool:

@@ -14,7 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from sparsecc.passes.tiling.problem import Problem, Schedule, distinct, fill, shared_bytes
+from sparsecc.passes.tiling.problem import (
+    Problem,
+    Schedule,
+    bucket,
+    distinct,
+    fill,
+    nearest,
+    shared_bytes,
+)
 from sparsecc.targets import Target, TargetAbility
 
 FAMILY = "warpgroup"
@@ -23,25 +31,33 @@ Config = tuple[int, int, int, int, int, int, int]
 NAMES = ("warpgroups", "specialised", "row_tiles", "tokens", "steps", "stages", "group")
 
 WIDE: tuple[Config, ...] = (
-    # Many tokens: a tile of 256 rows by 128 tokens, and what came close.
+    # Many tokens, best first as measured on 132 multiprocessors: X is read once for 256 tokens of 64 rows.
+    (2, 1, 1, 256, 4, 3, 4),
+    (2, 1, 1, 256, 4, 3, 8),
+    (2, 1, 1, 256, 4, 3, 16),
+    (2, 1, 1, 128, 4, 4, 8),
     (2, 1, 2, 128, 4, 5, 8),
     (2, 1, 2, 128, 4, 5, 16),
-    (2, 1, 2, 128, 4, 6, 8),
-    (2, 1, 2, 128, 4, 5, 4),
-    (1, 1, 2, 128, 4, 3, 8),
-    (2, 1, 2, 64, 4, 6, 8),
-    (2, 0, 2, 128, 4, 4, 8),
-    (1, 0, 2, 128, 4, 3, 8),
-    (1, 0, 1, 128, 8, 3, 8),
+    (2, 1, 2, 128, 4, 4, 16),
+    (3, 1, 1, 128, 4, 5, 8),
 )
-FEW: tuple[Config, ...] = (
-    # As many tokens as one tile has: k is cut instead.
-    (1, 0, 2, 64, 4, 4, 8),
-    (1, 0, 1, 64, 8, 3, 8),
-    (2, 0, 2, 64, 4, 4, 8),
-    (2, 0, 1, 64, 8, 3, 8),
-    (2, 1, 2, 64, 4, 6, 8),
-)
+FEW: dict[int, dict[tuple[int, int], tuple[tuple[Config, int], ...]]] = {
+    # tokens: {(rows, reduction): the fastest on 132 multiprocessors, with the parts of k}
+    64: {
+        (14336, 4096): (((1, 0, 1, 64, 4, 3, 8), 2), ((2, 1, 2, 64, 4, 4, 8), 2), ((2, 1, 1, 64, 4, 4, 8), 1)),
+        (28672, 8192): (((2, 1, 2, 64, 4, 4, 8), 1), ((2, 1, 2, 64, 4, 6, 8), 1), ((2, 0, 1, 64, 4, 4, 8), 1)),
+        (8192, 8192): (((1, 0, 1, 64, 4, 3, 8), 4), ((2, 0, 1, 64, 4, 3, 8), 4), ((2, 1, 2, 64, 4, 4, 8), 4)),
+        (4096, 14336): (((2, 1, 1, 64, 4, 4, 8), 4), ((2, 1, 1, 64, 4, 6, 8), 4), ((1, 1, 2, 64, 4, 4, 8), 4)),
+        (4096, 4096): (((2, 1, 1, 64, 4, 3, 8), 4), ((2, 1, 1, 64, 4, 4, 8), 4), ((1, 0, 1, 64, 4, 4, 8), 4)),
+    },
+    128: {
+        (14336, 4096): (((2, 1, 1, 128, 4, 4, 8), 1), ((1, 1, 2, 128, 4, 4, 8), 1), ((2, 1, 1, 128, 4, 6, 8), 1)),
+        (28672, 8192): (((2, 1, 2, 128, 4, 4, 8), 1), ((2, 1, 1, 128, 4, 6, 8), 1), ((2, 1, 1, 128, 4, 4, 8), 1)),
+        (8192, 8192): (((2, 1, 1, 128, 4, 4, 8), 2), ((1, 1, 2, 128, 4, 4, 8), 2), ((2, 1, 1, 128, 4, 6, 8), 2)),
+        (4096, 14336): (((2, 1, 1, 128, 4, 4, 8), 4), ((1, 1, 2, 128, 4, 4, 8), 4), ((2, 1, 1, 128, 4, 6, 8), 4)),
+        (4096, 4096): (((3, 1, 1, 64, 4, 3, 8), 3), ((2, 1, 1, 128, 4, 3, 8), 4), ((1, 1, 1, 128, 4, 4, 8), 2)),
+    },
+}  # fmt: skip
 WIDE_REASON = "many tokens, so multiplying is the work: tiles of four warps, fed by bulk copies"
 FEW_REASON = "a tile holds all tokens: four warps share X, and programs may share k"
 OWNER_REGISTERS = {1: 255, 2: 240, 3: 160}
@@ -59,26 +75,32 @@ def warpgroup_schedules(target: Target, problem: Problem) -> list[Schedule]:
     if problem.dtype == "i8" and problem.x_order == "kt":
         return []
     found: list[Schedule] = []
-    for config, reason in _configs(problem):
-        for split in _parts(target, problem, config):
-            parameters = dict(zip(NAMES, config, strict=True)) | {"split": split}
-            schedule = Schedule(FAMILY, parameters, reason)
-            if legal(target, problem, schedule) and config[3] in {s.n for s in shapes if s.m == 64}:
-                found.append(schedule)
+    for config, split, reason in _configs(target, problem):
+        parameters = dict(zip(NAMES, config, strict=True)) | {"split": split}
+        schedule = Schedule(FAMILY, parameters, reason)
+        if legal(target, problem, schedule) and config[3] in {s.n for s in shapes if s.m == 64}:
+            found.append(schedule)
     return distinct(found)
 
 
-def _configs(problem: Problem) -> Iterator[tuple[Config, str]]:
-    if problem.m <= 128:
-        wide = 128 if problem.m > 64 else 64
-        for w, s, r, _, steps, stages, group in FEW:
-            yield (w, s, r, wide, steps, stages, group), FEW_REASON
-    else:
-        yield from ((config, WIDE_REASON) for config in WIDE)
+def _configs(target: Target, problem: Problem) -> Iterator[tuple[Config, int, str]]:
+    if problem.m > 128:
+        for config in WIDE:
+            yield config, _parts(target, problem, config)[0], WIDE_REASON
+        return
+    table = FEW[bucket(problem.m, FEW)]
+    shape = nearest(problem, target, table)
+    alike = (problem.rows, problem.reduction) == shape
+    for config, split in table[shape]:
+        yield config, split if alike else _parts(target, problem, config)[0], FEW_REASON
+    for configs in table.values():
+        for config, _ in configs:
+            for split in _parts(target, problem, config):
+                yield config, split, FEW_REASON
 
 
 def _parts(target: Target, problem: Problem, config: Config) -> tuple[int, ...]:
-    """Programs along k: as many as fill the processors, and half and twice as many."""
+    """Programs along k: as many as fill the processors, then half and twice as many."""
     warpgroups, _, row_tiles, tokens, steps, stages, _ = config
     chunks = problem.chunks(steps)
     if problem.rows is None or chunks is None:
@@ -86,9 +108,7 @@ def _parts(target: Target, problem: Problem, config: Config) -> tuple[int, ...]:
     blocks = ceil(problem.rows / (64 * row_tiles * warpgroups)) * ceil(problem.m / tokens)
     longest = max(1, min(8, chunks // stages))
     best = fill(blocks, target, longest)
-    if problem.m > 128:
-        return (best,)
-    return tuple(p for p in (best, best * 2, best // 2) if 1 <= p <= longest)
+    return (best, *(p for p in (best * 2, best // 2) if 1 <= p <= longest))
 
 
 def legal(target: Target, problem: Problem, schedule: Schedule) -> bool:
@@ -101,7 +121,7 @@ def legal(target: Target, problem: Problem, schedule: Schedule) -> bool:
     stages = p["stages"] * p["steps"] * 64 * p["tokens"]
     owners = p["warpgroups"] if p["specialised"] else 1
     warps = 4 if p["specialised"] else 4 * p["warpgroups"]
-    result = owners * 64 * 16 * warps * 9 // 2
+    result = owners * 64 * 16 * warps * 4
     # Before the copying warp gives its registers away, all have as many, and an instruction's sums lie within.
     start = 65536 // (128 * (p["warpgroups"] + 1)) if p["specialised"] else 255
     fits = product <= 8 and registers <= most - 8 and p["tokens"] // 2 + 31 <= start

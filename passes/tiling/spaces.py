@@ -6,7 +6,7 @@ which say what their parameters mean. Which leads depends on the number of token
 =============  ======================================================================
 tokens         first
 =============  ======================================================================
-up to 16       ring; staged for 9 to 16 where k is long beside few rows
+up to 16       ring
 17 to 32       staged; ring where there are many rows
 33 and more    warpgroup where the target has ``wgmma.sp``, else staged
 =============  ======================================================================
@@ -52,19 +52,14 @@ def space(target: Target, problem: Problem) -> tuple[Schedule, ...]:
 
 def preference(target: Target, problem: Problem) -> tuple[str, ...]:
     """Families that are worth a try, best first."""
-    tokens = problem.m
     if problem.residual:
         return ("ring",)
-    if tokens > 32:
+    if problem.m > 32:
         return ("warpgroup", "staged")
-    rows = problem.rows
-    each = None if rows is None else rows / processors(target)
-    long = rows is not None and problem.reduction is not None and problem.reduction >= rows
-    if tokens <= 8 or (tokens <= 16 and not long):
+    if problem.m <= 16:
         return ("ring", "staged")
-    if tokens <= 16 or each is None or each < 160:
-        return ("staged", "ring")
-    return ("ring", "staged")
+    each = None if problem.rows is None else problem.rows / processors(target)
+    return ("staged", "ring") if each is None or each < 160 else ("ring", "staged")
 
 
 def legal(target: Target, problem: Problem, schedule: Schedule) -> bool:

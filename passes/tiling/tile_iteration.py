@@ -7,8 +7,8 @@ Before (SpMV over a CSR matrix, ``sparsify``'s)::
       iteration.insert %s into %y at (%i)
     }
 
-After (schedule ``#tile.schedule<"loops", {rows = 8, columns = 1, positions = 32, sums = 1, warps = 4, late = 1}>``): a
-program has eight rows, and walks 32 positions of each at a time until the longest ends::
+After (schedule ``#tile.schedule<"loops", {rows = 8, positions = 32, …}>``): a program has eight rows, and
+walks 32 positions of each at a time until the longest ends::
 
     %program = tile.program_id 0
     %i = %program * 8 + iota; %in = %i < %ni
@@ -55,6 +55,7 @@ class TileIteration(ModulePass):
     sums: int = 0
     warps: int = 0
     late: int = -1
+    split: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for fn in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
@@ -77,6 +78,9 @@ class TileIteration(ModulePass):
             value: int = getattr(self, option)
             if option == "late":
                 numbers[option] = value if value in (0, 1) else numbers[option]
+                continue
+            if option == "split" and 0 < value <= 65535:
+                numbers[option] = value
                 continue
             if value < 0 or value & (value - 1) or value > 4096:
                 raise BadWidth(option=option, value=value, place=place)

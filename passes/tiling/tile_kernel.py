@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 
 from xdsl.dialects import arith, func, scf
 from xdsl.dialects.builtin import (
@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     IntegerType,
-    Signedness,
     StringAttr,
     UnitAttr,
     VectorType,
@@ -34,53 +33,19 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from sparsecc.diagnostics import UnsupportedError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.reading import block_type, element_type, elements, integer_width
 from sparsecc.dialects.sparse_tensor.types import ranked_tensor
 from sparsecc.dialects.tile import blocks
 from sparsecc.formats import known_name
 from sparsecc.passes.sparsification.coiteration import LoopLowering
-from sparsecc.passes.sparsification.kernel_arguments import Arguments, buffer
+from sparsecc.passes.sparsification.kernel_arguments import buffer
+from sparsecc.passes.sparsification.term import stored_type
 from sparsecc.passes.tiling.block_builder import BlockBuilder
 from sparsecc.passes.tiling.block_values import Shape, is_zero, joint_shape
 from sparsecc.passes.tiling.iteration_loops import KernelLoops, source
 from sparsecc.passes.tiling.iteration_space import LoopSchedule
-
-
-class TypeNotOnGpu(UnsupportedError):
-    text = "a GPU kernel can't compute on elements of type {type} yet"
-    help_text = (
-        "use f64, f32, f16, bf16, bool or integers of up to 64 bits, or compile for target='cpu'"
-    )
-
-
-class SparseResult(UnsupportedError):
-    text = "a sparse result whose entries are not those of an operand can't be put together on a GPU yet"
-    help_text = "ask for a dense result (out='dense'), or compile for target='cpu'"
-
-
-class TileArguments(Arguments):
-    """The arguments of a blocks kernel: extents are i32, arrays of narrow positions unsigned."""
-
-    def request(self, role: str, type_: Attribute) -> None:
-        stored = role.partition(".")[2].startswith(("positions", "coordinates"))
-        width = integer_width(element_type(type_))
-        if isinstance(type_, IndexType):
-            super().request(role, i32)
-        elif stored and width < 32:
-            super().request(role, buffer(IntegerType(width, Signedness.UNSIGNED)))
-        else:
-            super().request(role, type_)
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a program stands along a grid loop: a number or a block of them, and which are inside (None: all)."""
-
-    at: SSAValue
-    inside: SSAValue | None
-
+from sparsecc.passes.tiling.tile_arguments import Place, SparseResult, TileArguments, TypeNotOnGpu
 
 HALVES = (Float16Type, BFloat16Type)
 COMPARISONS = {arith.CmpiOp: blocks.INTEGER_PREDICATES, arith.CmpfOp: blocks.FLOAT_PREDICATES}
@@ -119,6 +84,9 @@ class TileKernel(LoopLowering):
             role = f"{self.owners[arg]}.values"
             self.args.types[self.args.roles.index(role)] = buffer(element_type(arg.type))
         self.places: dict[str, Place] = {}
+        self.shares, self.part_volume, self.nested = False, 1, 0
+        self.partial_type = computed(stored_type(element_type(self.out.type)))
+        self.request_shared()
         self.open: Shape = ()
         """The axes of all loops around the current place, as a shape."""
         self.widths, self.axes = self.blocked()
@@ -167,7 +135,13 @@ class TileKernel(LoopLowering):
         self.lower_block(self.kernel.body.block)
         self.b.do(func.ReturnOp())
         fn.attributes["tile.operands"] = ArrayAttr([StringAttr(line) for line in self.operands])
-        fn.attributes["tile.grid"] = blocks.GridAttr.of([factors])
+        axes = [factors]
+        if self.shares:
+            axes.append([blocks.Factor("", self.schedule.split)])
+            fn.attributes["tile.work"] = self.work(factors)
+        else:
+            fn.attributes["tile.schedule"] = replace(self.schedule, split=1).attribute()
+        fn.attributes["tile.grid"] = blocks.GridAttr.of(axes)
         self.drop_unused(fn, {f.extent for f in factors})
         return fn
 
@@ -198,6 +172,20 @@ class TileKernel(LoopLowering):
         fixed = self.fixed_extents()
         constant = {found[role]: role for role in fixed if role in found}
         return {role: constant.get(same, same) for role, same in found.items()}
+
+    def request_shared(self) -> None:
+        raise NotImplementedError
+
+    def work(self, factors: Sequence[blocks.Factor]) -> blocks.GridAttr:
+        raise NotImplementedError
+
+    def added(self, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Two sums put together."""
+        if is_zero(a):
+            return b
+        if kind == "or":
+            return self.b.either_of(a, b)
+        return self.b.accumulate(a, b)
 
     def fixed_extents(self) -> dict[str, int]:
         """Extents that types say."""

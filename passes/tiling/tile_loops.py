@@ -25,7 +25,7 @@ from sparsecc.dialects import iteration
 from sparsecc.dialects.reading import element_type
 from sparsecc.passes.sparsification.kernel_lowering import Cursor, Walker
 from sparsecc.passes.tiling.block_values import is_zero, is_zero_outside, joint_shape
-from sparsecc.passes.tiling.tile_kernel import TileKernel
+from sparsecc.passes.tiling.shared_sums import SharedSums
 
 Item = TypeVar("Item")
 Visit = Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
@@ -64,7 +64,7 @@ def always(bodies: Sequence[Region], count: int) -> list[bool]:
     return found
 
 
-class TileLoops(TileKernel):
+class TileLoops(SharedSums):
     """A tile kernel with its loops."""
 
     def iterate(self, op: iteration.IterateOp) -> None:
@@ -194,6 +194,14 @@ class TileLoops(TileKernel):
         kinds: Sequence[str],
         visit: Visit,
     ) -> Sequence[SSAValue]:
+        if self.can_share(lo, hi, inits):
+            zero = self.b.zero(element_type(inits[0].type))
+            return [
+                self.shared_sum(
+                    lo, hi, width, kinds[0], inits[0],
+                    lambda a, z: self.summed(op, a, z, width, [zero], kinds, visit),
+                )
+            ]  # fmt: skip
         b, index, outside = self.b, op.index.data, self.open
         scalar = not joint_shape(b.shape(lo), b.shape(hi))
         length = hi if scalar else hinted(b.sub(hi, lo), "length")
@@ -211,6 +219,12 @@ class TileLoops(TileKernel):
         starts = [b.fit(z if late else v, shape) for z, v in zip(zeros, inits, strict=True)]
 
         def body(step: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            self.nested += 1
+            found = chunk(step, carried)
+            self.nested -= 1
+            return found
+
+        def chunk(step: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             at = hinted(b.add(step, self.lanes(index)), name) if blocked else step
             last = None if scalar and not blocked else b.lt(at, length)
             position = at if scalar else hinted(b.add(lo, at), "at")
@@ -245,13 +259,6 @@ class TileLoops(TileKernel):
         if sums and op.operands[0] is old and is_zero_outside(op.operands[1], last):
             return new
         return self.b.select(last, new, old)
-
-    def added(self, kind: str, a: SSAValue, b: SSAValue) -> SSAValue:
-        if is_zero(a):
-            return b
-        if kind == "or":
-            return self.b.either_of(a, b)
-        return self.b.accumulate(a, b)
 
     def letter(self, tensor: SSAValue) -> str:
         return (tensor.name_hint or self.owners[tensor]).lower()
@@ -288,9 +295,11 @@ class TileLoops(TileKernel):
         def body(args: Sequence[SSAValue]) -> Sequence[SSAValue]:
             for k, position in zip(active, args, strict=False):
                 position.name_hint = f"{self.letter(op.tensors[k])}_at"
+            self.nested += 1
             lasts = going(args) if shape else None
             with b.where(lasts):
                 nexts, results = self.step(op, region, walkers, active, certain, args, lasts)
+            self.nested -= 1
             fitted = [
                 b.fit(b.wide(v) if t == i64 else v, shape)
                 for v, t in zip(nexts, types, strict=True)

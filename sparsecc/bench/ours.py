@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
 from multiprocessing import get_context
 from time import perf_counter
 from typing import Any
@@ -15,6 +14,7 @@ from sparsecc import api
 from sparsecc.bench.cells import Cell
 from sparsecc.bench.problem import Candidate, Problem
 from sparsecc.diagnostics import SparseccError
+from sparsecc.runtime.tile_kernel import bucket
 
 Tensor = Any
 Kernel = Any
@@ -129,14 +129,16 @@ def compile_one(cell: Cell, target: str) -> int | str:
     What does not compile is left to tuning, which says so."""
     done, problem = 0, ""
     try:
-        kernels = sized(compiled(cell, target), cell)
+        kernel = sized(compiled(cell, target), cell)
     except SparseccError as error:
         return error.message
+    if kernel is None:
+        return 0
     choices = [
-        (kernel, {step.launch.kernel: name} if name else {})
-        for kernel in kernels for step in kernel.plan.tiles for name in step.space or ("",)
+        {step.launch.kernel: name} if name else {}
+        for step in kernel.plan.tiles for name in step.space or ("",)
     ]  # fmt: skip
-    for kernel, choice in choices:
+    for choice in choices:
         try:
             done += bool(kernel.scheduled(choice).compiled)
         except SparseccError as error:
@@ -144,15 +146,16 @@ def compile_one(cell: Cell, target: str) -> int | str:
     return done or problem
 
 
-def sized(kernel: Kernel, cell: Cell) -> list[Kernel]:
-    """What a contraction's kernel becomes when it meets the operands of a cell; other kernels are as they are."""
+def sized(kernel: Kernel, cell: Cell) -> Kernel | None:
+    """What a contraction's kernel becomes when it meets the operands of a cell; other kernels are as they are.
+
+    None for sums: their code depends on the packed weight, tuning compiles it."""
     if kernel.sized is None:
-        return [kernel]
-    runtime: Any = import_module("sparsecc.runtime.tile_kernel")
-    tokens = kernel.request.tokens or runtime.bucket(cell.width)
-    # The chunks of a sum's packing are 4 or 8 instructions deep.
-    steps = (4, 8) if cell.format == "2:4+CSR" else (None,)
-    return [kernel.variant(tokens, cell.rows, cell.columns, s, True) for s in steps]
+        return kernel
+    if cell.format == "2:4+CSR":
+        return None
+    tokens = kernel.request.tokens or bucket(cell.width)
+    return kernel.remake(tokens=tokens, rows=cell.rows, reduction=cell.columns, aligned=True)
 
 
 def machine_code(cell: Cell, target: str) -> float:

@@ -12,8 +12,9 @@ from functools import partial
 import numpy as np
 import pytest
 
+from sparsecc.diagnostics import UnsupportedError
 from sparsecc.formats import parse_format
-from sparsecc.passes.tiling.tile_kernel import SparseResult
+from sparsecc.passes.tiling.tile_arguments import SparseResult
 from sparsecc.storage.entries import from_coords
 from tests import tiles
 from tests.oracle.corpus import ROWS, Row
@@ -25,6 +26,7 @@ SCHEDULES: tuple[dict[str, str], ...] = (
     {"rows": "1", "columns": "4", "positions": "1", "sums": "1"},
     {"rows": "4", "columns": "1", "positions": "4", "sums": "1"},
     {"rows": "2", "columns": "4", "positions": "1", "sums": "2"},
+    {"rows": "1", "columns": "2", "positions": "1", "sums": "1", "split": "3"},
 )
 SHARDS = 4
 
@@ -73,7 +75,7 @@ def test_every_row(shard: int) -> None:
 
 @pytest.mark.parametrize("shard", range(SHARDS))
 def test_rows_in_all_formats(shard: int) -> None:
-    assert check(sample(all_claimed(), 331 * SHARDS, shard)) > 2
+    assert check(sample(all_claimed(), 499 * SHARDS, shard)) > 1
 
 
 @pytest.mark.parametrize("name", ["scale", "sddmm", "sddmm_t", "row_scale", "diag_both"])
@@ -96,10 +98,10 @@ def test_element_types(name: str, kind: str) -> None:
 
 
 def test_random_expressions() -> None:
-    """Generated expressions; complex numbers and sparse results that are not an operand's are refused."""
-    trials = (replace(random_trial(n), out="dense") for n in range(40))
+    """Generated expressions; a sparse temporary is refused, and complex numbers are."""
+    trials = (replace(random_trial(n), out="dense") for n in range(32))
     kept = (t for t in trials if "c128" not in t.dtypes.values())
-    assert check(kept) > 20
+    assert check(kept, UnsupportedError) > 15
 
 
 def test_sums_of_halves_are_kept_in_f32() -> None:

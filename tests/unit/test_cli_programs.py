@@ -115,6 +115,28 @@ def test_dtype(folder: Path, capsys: Capture) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "bfloat16"])
+def test_floats_of_16_bits(dtype: str, folder: Path, capsys: Capture) -> None:
+    arguments = ["run", SPMV, "A=A.mtx:2:4+CSR", "x=x.npy", "--dtype", dtype]
+    assert output(capsys, *arguments).split() == ["y", "=", "[7,", "9,", "14]"] or dtype == "f16"
+    facts = json.loads(output(capsys, *arguments, "--json"))["results"][0]
+    assert facts["values"] == [7, 9, 14] and facts["dtype"] in ("float16", "bfloat16")
+    output(capsys, *arguments, "-o", "y.npy")
+    assert files.read("y.npy").to_numpy().astype(float).tolist() == [7, 9, 14]
+
+
+def test_out_dtype(folder: Path, capsys: Capture) -> None:
+    narrow = ["--dtype", "f16", "--out-dtype", "f32"]
+    output(capsys, "run", SPMV, "A=A.mtx", "x=x.npy", *narrow, "-o", "y.npy")
+    assert np.load("y.npy").dtype == np.float32
+    widened = ["--format", "A=CSR", "--dtype", "i8", "--out-dtype", "i32"]
+    text = output(capsys, "compile", SPMV, *widened, "--emit", "tensor")
+    assert text.count("arith.extsi") == 2 and text.index("arith.extsi") < text.index("arith.muli")
+    wrong = ["run", SPMV, "A=A.mtx", "x=x.npy", "--out-dtype"]
+    assert "ask for out_dtype=f64" in error(capsys, *wrong, "i32", status=1)
+    assert "there is no type 'i33'" in error(capsys, *wrong, "i33", status=2)
+
+
 def test_explain_time_and_source_go_to_stderr(folder: Path, capsys: Capture) -> None:
     arguments = ["--explain", "--time", "3", "--print-source"]
     assert main(["run", SPMV, "A=A.mtx:CSR", "x=x.npy", *arguments]) == 0

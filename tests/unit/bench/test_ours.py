@@ -129,3 +129,32 @@ def test_compiling_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(ours, "compiled", broken)
     assert ours.compile_one(cell, "sm_90") == "no kernel for it"
+
+
+def test_a_contraction_is_compiled_for_what_it_will_meet() -> None:
+    cell = small("2:4", width=9)
+    asked: list[dict[str, Any]] = []
+
+    def remake(**options: Any) -> str:
+        asked.append(options)
+        return "variant"
+
+    kernel = SimpleNamespace(sized=True, request=SimpleNamespace(tokens=None), remake=remake)
+    assert ours.sized(kernel, cell) == "variant"
+    assert asked == [{"tokens": 16, "rows": 64, "reduction": 64, "aligned": True}]
+    assert ours.sized(kernel, replace(cell, format="2:4+CSR")) is None
+    kernel.sized = None
+    assert ours.sized(kernel, cell) is kernel
+
+
+@pytest.mark.parametrize("cell", [
+    small("CSR"), small("CSR", dtype="f16", pattern="rmat"), small("SpMV", width=1), small("SDDMM"), small("BSR"),
+], ids=str)  # fmt: skip
+def test_kernels_of_the_cells_in_the_interpreter(cell: Cell) -> None:
+    """Real kernels, called as the bench calls them."""
+    kernel = ours.compiled(cell, "sm_90").with_options(interpret=True)
+    problem = Problem(cell, Matrix(cell, "cpu"))
+    weights, size = ours.weights_of(problem, kernel)
+    candidate = ours.candidate(problem, kernel, weights[:2], size, "default")
+    assert problem.errors(candidate).accepted(cell.dtype)
+    assert candidate.nbytes > size > 0

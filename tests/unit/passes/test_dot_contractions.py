@@ -163,7 +163,7 @@ def test_types(dtype: str, result: str) -> None:
 @pytest.mark.parametrize(
     "size", [(16, 16), (32, 32), (64, 64), (4, 4), (8, 16), (5, 7), (20, 12), (1, 1), (33, 64)]
 )
-@pytest.mark.parametrize("tokens", [0, 512])
+@pytest.mark.parametrize("tokens", [0, pytest.param(512, marks=pytest.mark.full)])
 def test_block_sizes(size: tuple[int, int], tokens: int) -> None:
     check_blocks(size=size, tokens=tokens)
 
@@ -251,9 +251,9 @@ def test_machine_code_of_groups(x: str, y: str) -> None:
     ("form", "tokens"),
     [
         (blocks("nk", "f16", 32, 32), "64"),
-        (blocks("nk", "f16", 16, 16), "512"),
-        (blocks("nk", "f16", 20, 12), "64"),
-        (weight("nk"), "64"),
+        pytest.param(blocks("nk", "f16", 16, 16), "512", marks=pytest.mark.full),
+        pytest.param(blocks("nk", "f16", 20, 12), "64", marks=pytest.mark.full),
+        pytest.param(weight("nk"), "64", marks=pytest.mark.full),
     ],
 )
 def test_every_schedule_compiles(form: Tensor, tokens: str) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from sparsecc.backends.triton.contraction import Contraction
 from sparsecc.backends.triton.fragments import EMITTERS
+from sparsecc.passes.tiling import space_ring, space_staged, space_warpgroup
 from sparsecc.passes.tiling.problem import Problem, Schedule
-from sparsecc.passes.tiling.space_staged import NAMES
 from sparsecc.passes.tiling.spaces import LARGEST, NoSchedule, legal, space
 from sparsecc.targets import TARGETS, TargetAbility, known_target
 
@@ -58,50 +58,42 @@ def test_members_can_be_written(target: str) -> None:
             compile(source.text, "kernel", "exec")
 
 
-STAGED = {
-    # tokens: shapes and what was fastest there: tiles, tokens, warps, token_warps, steps, stages, splitk
-    64: {(4096, 4096): (4, 64, 2, 1, 4, 4, 4), (14336, 4096): (8, 64, 2, 2, 4, 3, 1)},
-    128: {(8192, 8192): (8, 128, 2, 2, 2, 4, 4), (4096, 4096): (4, 128, 2, 2, 4, 3, 2)},
-}
-
-
-@pytest.mark.parametrize("tokens", STAGED)
+@pytest.mark.parametrize("tokens", space_staged.MEASURED)
 def test_staged_defaults_are_those_measured(tokens: int) -> None:
-    for (rows, reduction), config in STAGED[tokens].items():
+    for (rows, reduction), config in space_staged.MEASURED[tokens].items():
         problem = Problem("2:4", "f16", tokens, rows, reduction)
         members = [m for m in space(known_target("sm_90"), problem) if m.family == "staged"]
-        assert tuple(members[0].parameters[name] for name in NAMES) == config
+        assert tuple(members[0].parameters[name] for name in space_staged.NAMES) == config
 
 
-RING = {
-    (8, 14336, 4096): (2, 2, 1, 8, 2), (16, 14336, 4096): (4, 4, 1, 8, 2),
-    (8, 28672, 8192): (7, 8, 1, 8, 1), (16, 28672, 8192): (7, 8, 1, 4, 2),
-    (8, 8192, 8192): (2, 2, 2, 8, 1), (8, 4096, 14336): (2, 2, 4, 4, 2),
-}  # fmt: skip
+RING = ("tiles", "warps", "split", "steps", "ahead", "splitk")
 
 
-PLAIN = {
-    (8, 14336, 4096): (4, 4, 1, 8, 2), (8, 28672, 8192): (7, 8, 1, 8, 1),
-    (8, 8192, 8192): (4, 4, 2, 4, 4), (8, 4096, 14336): (2, 2, 4, 8, 1),
-    (8, 4096, 4096): (1, 1, 2, 8, 2), (16, 14336, 4096): (4, 4, 1, 8, 2),
-}  # fmt: skip
+@pytest.mark.parametrize("tokens", [8, 16])
+@pytest.mark.parametrize("weight", ["2:4", "2:4+CSR"])
+def test_ring_defaults_are_those_measured(tokens: int, weight: str) -> None:
+    table = space_ring.MEASURED if weight == "2:4" else space_ring.RESIDUAL
+    for (rows, reduction), configs in table[tokens].items():
+        members = space(known_target("sm_90"), Problem(weight, "f16", tokens, rows, reduction))
+        found = [tuple(m.parameters[name] for name in RING) for m in members[: len(configs)]]
+        assert members[0].family == "ring"
+        assert found == list(configs)
 
 
-@pytest.mark.parametrize(("weight", "measured"), [("2:4", PLAIN), ("2:4+CSR", RING)])
-def test_ring_defaults_are_those_measured(
-    weight: str, measured: dict[tuple[int, int, int], tuple[int, ...]]
-) -> None:
-    for (tokens, rows, reduction), config in measured.items():
-        first = space(known_target("sm_90"), Problem(weight, "f16", tokens, rows, reduction))[0]
-        assert first.family == "ring" and first.parameters["splitk"] == 1
-        found = tuple(first.parameters[n] for n in ("tiles", "warps", "split", "steps", "ahead"))
-        assert found == config
+@pytest.mark.parametrize("tokens", [64, 128])
+def test_warpgroup_defaults_are_those_measured(tokens: int) -> None:
+    for (rows, reduction), configs in space_warpgroup.FEW[tokens].items():
+        members = space(known_target("sm_90"), Problem("2:4", "f16", tokens, rows, reduction))
+        for member, (config, split) in zip(members, configs, strict=False):
+            assert member.family == "warpgroup"
+            assert tuple(member.parameters[name] for name in space_warpgroup.NAMES) == config
+            assert member.parameters["split"] == split
 
 
 @pytest.mark.parametrize(
     ("tokens", "rows", "reduction", "family"),
     [
-        (16, 8192, 8192, "staged"), (16, 4096, 14336, "staged"), (16, 14336, 4096, "ring"),
+        (16, 8192, 8192, "ring"), (16, 4096, 14336, "ring"), (16, 14336, 4096, "ring"),
         (32, 14336, 4096, "staged"), (32, 28672, 8192, "ring"), (64, 4096, 4096, "warpgroup"),
         (512, 8192, 8192, "warpgroup"), (None, None, None, "ring"),
     ],
@@ -115,8 +107,8 @@ def test_who_leads_on_a_target_with_all_families(
 
 def test_the_widest_tile_leads_where_tokens_are_many() -> None:
     first = space(known_target("sm_90"), Problem("2:4", "f16", 4096, 4096, 4096))[0].parameters
-    assert (first["warpgroups"], first["specialised"], first["row_tiles"]) == (2, 1, 2)
-    assert (first["tokens"], first["steps"], first["stages"]) == (128, 4, 5)
+    assert (first["warpgroups"], first["specialised"], first["row_tiles"]) == (2, 1, 1)
+    assert (first["tokens"], first["steps"], first["stages"]) == (256, 4, 3)
 
 
 @pytest.mark.parametrize("target", GPUS)

@@ -25,7 +25,7 @@ func.func @k0(%A: tensor<?x?xf32, #CSR>, %x: tensor<?xf32>, %y: tensor<?xf32>) a
 
 // Eight rows a program, walked by 32 positions at a time to the end of the longest. Rows are axis 1.
 // CHECK:      func.func @k0(%A_values: memref<?xf32>, %A_positions1: memref<?xi32>, %A_coordinates1: memref<?xi32>, %A_dim0: i32, %x_values: memref<?xf32>, %y_values: memref<?xf32>)
-// CHECK-SAME:   tile.form = "blocks", tile.schedule = #tile.schedule<"loops", {rows = 8, columns = 1, positions = 32, sums = 1, warps = 4, late = 1}>
+// CHECK-SAME:   tile.form = "blocks", tile.schedule = #tile.schedule<"loops", {rows = 8, columns = 1, positions = 32, sums = 1, warps = 4, late = 1, split = 1}>
 // CHECK-SAME:   tile.grid = #tile.grid<[in0.dim0 / 8]>
 // CHECK-SAME:   tile.args = ["in0.values", "in0.positions1", "in0.coordinates1", "in0.dim0", "in1.values", "out.values"]
 // CHECK:      %program = tile.program_id 0

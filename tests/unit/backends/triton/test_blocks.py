@@ -8,6 +8,7 @@ import pytest
 
 from sparsecc.backends.triton.compile_process import compile_apart
 from sparsecc.backends.triton.text_module import load_text, member
+from sparsecc.backends.triton.toolchain import sass
 from sparsecc.driver import OperandSpec, Request
 from sparsecc.kernel import TileSource
 from tests import tiles
@@ -34,13 +35,13 @@ KERNELS: dict[str, tuple[str, dict[str, tuple[str, str]], str | None]] = {
 }
 
 
-def source(name: str, dtype: str = "f32", target: str = "sm_90") -> TileSource:
+def source(name: str, dtype: str = "f32", target: str = "sm_90", **schedule: str) -> TileSource:
     text, operands, out = KERNELS[name]
     specs = [
         (operand, OperandSpec((None,) * int(rank), dtype, format))
         for operand, (rank, format) in operands.items()
     ]
-    module = tiles.tile_module(Request("expression", text, tuple(specs), out), target)
+    module = tiles.tile_module(Request("expression", text, tuple(specs), out), target, schedule)
     sources = tiles.tile_sources(module, target)
     return sources[max(sources)]
 
@@ -56,6 +57,19 @@ def test_compiles(name: str, dtype: str, target: str) -> None:
     done = compile_apart(source(name, dtype, target), target)
     assert done.spills == 0
     assert done.threads == 32 * source(name, dtype, target).warps
+
+
+def test_text_of_shared_sums(golden: Golden) -> None:
+    text = source("spmm", split="4").text
+    golden(Path(__file__).parent / "golden" / "blocks_spmm_split.py.txt", text)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_shared_sums_compile(target: str) -> None:
+    done = compile_apart(source("spmm", "f32", target, split="4"), target)
+    assert done.spills == 0
+    assert "ATOM" in sass(done.cubin)
+    assert source("spmm", split="4").roles[-2:] == ("work.partial", "work.counters")
 
 
 @pytest.mark.full

@@ -73,8 +73,15 @@ CASES: list[tuple[str, Contraction, Schedule]] = [
 ]
 
 
+OFTEN = ("specialised", "split", "spmm", "i8")
+
+
 @pytest.mark.parametrize(
-    ("contraction", "schedule"), [c[1:] for c in CASES], ids=[c[0] for c in CASES]
+    ("contraction", "schedule"),
+    [
+        pytest.param(c, s, id=name, marks=() if name in OFTEN else pytest.mark.full)
+        for name, c, s in CASES
+    ],
 )
 def test_machine_code(contraction: Contraction, schedule: Schedule) -> None:
     source = emit(contraction, schedule)
