@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def two_of_four(rows: int, columns: int) -> Any:
     return weight
 
 
-PROGRAMS = {
+PROGRAMS: dict[str, tuple[str, Callable[[Any, Any, Any], Any]]] = {
     "spmv": ("y[i] = A[i,j] * x[j]", lambda a, u, v: a @ u[:, 0]),
     "spmm": ("C[i,k] = A[i,j] * U[j,k]", lambda a, u, v: a @ u),
     "sddmm": ("C[i,j] = A[i,j] * V[i,k] * U[j,k]", lambda a, u, v: a * (v @ u.T)),
@@ -55,12 +56,12 @@ def test_interpreted(name: str, library: str) -> None:
             rows.crow_indices().int(), rows.col_indices().int(), rows.values(), size=a.shape
         )
         given |= {k: torch.from_numpy(x) for k, x in given.items() if k != "A"}
-    pattern = {"out": "CSR"} if name in ("sddmm", "scaled") else {}
-    kernel = sc.compile(text, target="gpu", interpret=True, operands=given, **pattern)
-    found = kernel.call(given)
+    out = "CSR" if name in ("sddmm", "scaled") else None
+    kernel = sc.compile(text, target="gpu", interpret=True, operands=given, out=out)
+    found: Any = kernel.call(given)
     if library == "torch":
         found = found.to_dense().numpy()
-    elif isinstance(found, sc.SparseTensor):
+    elif type(found) is sc.SparseTensor:
         found = found.to_numpy()
     assert np.allclose(found, wanted(a, u, v), rtol=1e-5)
 
