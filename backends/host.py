@@ -296,15 +296,19 @@ def tile_launch(
         launch=launch,
         source=source,
         packs=tuple((k, known_name(formats[launch.inputs[k]].with_widths(0, 0))) for k in inputs),
-        sizes=_sizes(launch, source),
+        sizes=_sizes(launch, source, strings(kernel.attributes.get("tile.sizes"))),
         form=form.data if isinstance(form, StringAttr) else "blocks",
         schedule="" if schedule is None else str(schedule),
         space=tuple(str(s) for s in space),
     )
 
 
-def _sizes(launch: Launch, source: TileSource) -> tuple[int, int, int] | None:
-    """The groups of dimensions that the arguments ``M N K`` of a contraction count."""
+def _sizes(launch: Launch, source: TileSource, named: list[str]) -> tuple[int, int, int] | None:
+    """The groups of dimensions that count a contraction's tokens, rows and reduction: those of the indices that the
+    kernel names in ``tile.sizes``, or of its arguments ``M N K``."""
+    groups = [name for name, _ in launch.extents]
+    if len(named) == 3 and set(named) <= set(groups):
+        return (groups.index(named[0]), groups.index(named[1]), groups.index(named[2]))
     roles = dict(zip((name for name, _ in source.arguments), source.roles, strict=True))
     found: list[int] = []
     for name in ("M", "N", "K"):

@@ -2,15 +2,21 @@
 
 STAGES: dict[str, tuple[str, ...]] = {
     "tensor": (),
-    "selected": ("generalize-named-ops", "select-formats", "match-contractions"),
+    "selected": (
+        "generalize-named-ops", "select-formats", "match-contractions", "dot-contractions",
+    ),
     "iteration": ("split-blocks", "schedule-loops", "sparsify"),
     "tiles": ("tile-iteration",),
-}
+}  # fmt: skip
 
 OPTIONS: dict[str, tuple[str, ...]] = {
     "match-contractions": ("target", "tokens", "rows", "reduction", "aligned", "steps"),
+    "dot-contractions": ("target", "tokens", "even"),
+    "schedule-loops": ("target",),
 }
 """What passes are told of the request."""
 
-FAMILIES: dict[str, str] = {"loops": "tile-iteration"}
-"""Families of schedules whose numbers are options of the pass that makes such kernels; the emitter reads the others."""
+NUMBERS: dict[str, str] = {"loops": "tile-iteration"}
+"""Families of schedules whose numbers are options of the pass that makes such kernels."""
+WHOLE: dict[str, str] = {"block_rows": "dot-contractions", "groups": "dot-contractions"}
+"""Those that a pass takes as they print, as its option ``schedule``. The emitter reads all others."""

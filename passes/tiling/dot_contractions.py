@@ -22,7 +22,7 @@ What is recognised around the product (factors, a start, elementwise operations 
 sm_100) is read in its packed units, spread in registers and multiplied by dense instructions. ``tokens`` says how many
 tokens there will be where types do not, and ``even`` whether the contiguous extents of X and of the result are
 multiples of 16 where types do not say: it makes wide loads possible, and is checked at each launch. ``member`` chooses
-from the space of schedules.
+from the space of schedules; so does ``schedule``, as it prints, where the space has it.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class DotContractions(ModulePass):
     tokens: int = 0
     even: bool = False
     member: int = 0
+    schedule: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = known_target(self.target)
@@ -104,7 +105,9 @@ class DotContractions(ModulePass):
         builder, schedules = self._form(view, epilogue, last)
         if not 0 <= self.member < len(schedules):
             raise NoSuchMember(member=self.member, count=len(schedules))
-        schedules.insert(0, schedules.pop(self.member))
+        printed = [str(schedule) for schedule in schedules]
+        chosen = printed.index(self.schedule) if self.schedule in printed else self.member
+        schedules.insert(0, schedules.pop(chosen))
         name = free_name(module, "dot")
         kernel = builder.kernel(name, schedules, target.name)
         for key in ("sparsecc.source", "sparsecc.place", "sparsecc.format_reason"):

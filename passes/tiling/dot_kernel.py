@@ -280,6 +280,8 @@ class DotKernel:
         loops = {letter: loop for loop, letter in self.view.letters.items()}
         named = ArrayAttr([StringAttr(names[loops[c]] if names else c) for c in self.letters])
         attributes["iteration.loops"] = attributes["iteration.order"] = named
+        sizes = [names[loops[c]] if names else c for c in "tnk"]
+        attributes["tile.sizes"] = ArrayAttr([StringAttr(name) for name in sizes])
         spelled = [*(letters for _, letters in self.reads), self.epilogue.letters]
         attributes["iteration.maps"] = ArrayAttr(
             [

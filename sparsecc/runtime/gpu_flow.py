@@ -34,7 +34,7 @@ class UnknownKernel(UsageError):
 
 
 def _passes(request: Request) -> Passes:
-    from sparsecc.backends.triton.pipeline import FAMILIES, OPTIONS, STAGES
+    from sparsecc.backends.triton.pipeline import NUMBERS, OPTIONS, STAGES, WHOLE
 
     options = {
         name: {key: str(value) for key in keys if (value := getattr(request, key)) is not None}
@@ -42,8 +42,10 @@ def _passes(request: Request) -> Passes:
     }
     for _, schedule in request.schedules:
         family, numbers = read_schedule(schedule)
-        if family in FAMILIES:
-            options.setdefault(FAMILIES[family], {}).update(numbers)
+        if family in NUMBERS:
+            options.setdefault(NUMBERS[family], {}).update(numbers)
+        if family in WHOLE:
+            options.setdefault(WHOLE[family], {})["schedule"] = schedule
     return {stage: [(n, options.get(n, {})) for n in names] for stage, names in STAGES.items()}
 
 
@@ -73,6 +75,7 @@ def _emitter(request: Request) -> Callable[[FuncOp], TileSource]:
 
 def choose_schedules(module: ModuleOp, request: Request) -> None:
     """Give kernels the schedules that the request names. Raises UnknownKernel, UnknownSchedule."""
+    from xdsl.dialects.builtin import StringAttr
     from xdsl.dialects.func import FuncOp
 
     from sparsecc.dialects.reading import elements
@@ -85,14 +88,14 @@ def choose_schedules(module: ModuleOp, request: Request) -> None:
     for name, wanted in request.schedules:
         if name not in kernels:
             raise UnknownKernel(kernel=name, help=did_you_mean(name, list(kernels)))
-        space = {str(s): s for s in elements(kernels[name].attributes.get("tile.space"))}
-        if wanted == str(kernels[name].attributes.get("tile.schedule")):
-            continue
-        if wanted not in space:
-            raise UnknownSchedule(
-                kernel=name, schedule=wanted, help=f"legal: {'; '.join(space) or 'none'}"
-            )
-        kernels[name].attributes["tile.schedule"] = space[wanted]
+        attributes = kernels[name].attributes
+        if wanted == str(attributes.get("tile.schedule")):
+            continue  # a pass has made it so
+        space = {str(s): s for s in elements(attributes.get("tile.space"))}
+        if wanted not in space or attributes.get("tile.form") == StringAttr("blocks"):
+            legal = "; ".join(space) or "none"
+            raise UnknownSchedule(kernel=name, schedule=wanted, help=f"legal: {legal}")
+        attributes["tile.schedule"] = space[wanted]
 
 
 def _text(module: ModuleOp, request: Request, stage: str) -> str:

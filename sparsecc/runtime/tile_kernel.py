@@ -32,10 +32,8 @@ from sparsecc.runtime.tile_execute import TileProgram
 from sparsecc.runtime.tile_operands import Bound, Slot
 from sparsecc.runtime.tile_recipe import Recipes
 from sparsecc.runtime.tile_results import host_result, torch_result
-from sparsecc.storage.tensor import SparseTensor
-
-BUCKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Ranges of tokens that contractions are compiled for, by their ends; the last is open."""
+from sparsecc.runtime.tile_sizes import bucket as bucket
+from sparsecc.runtime.tile_sizes import sizes_of
 
 
 class NoMachineCode(UsageError):
@@ -46,11 +44,6 @@ class NoMachineCode(UsageError):
 class SeveralKernels(UsageError):
     text = "one schedule is given, but the program's kernels are: {names}"
     help_text = "give a mapping from names of kernels to schedules"
-
-
-def bucket(tokens: int) -> int:
-    """The end of the range that a number of tokens falls in."""
-    return next((end for end in BUCKETS if tokens <= end), BUCKETS[-1])
 
 
 def interpreting() -> bool:
@@ -223,33 +216,23 @@ class TileKernel(Kernel):
 
     def fitting(self, tensors: list[Any], step: TileLaunch) -> TileKernel:
         """This program compiled for the extents of a contraction, where its types leave them open."""
-        assert step.sizes is not None
-        launch = step.launch
-        tokens, rows, reduction = (
-            tensors[launch.extents[g][1][0][0]].shape[launch.extents[g][1][0][1]]
-            for g in step.sizes
-        )
-        packed = [tensors[launch.inputs[k]] for k, _ in step.packs]
-        facts: dict[str, int] = {}
-        for tensor in packed:
-            facts.update(tensor.facts if isinstance(tensor, Bound) else {})
-        key = (
-            self.request.tokens or bucket(tokens),
-            rows,
-            reduction,
-            facts.get("steps"),
-            None if "entries" not in facts else -(-facts["entries"] // 32) * 32,
-            all(_aligned(tensors[n], o.dtype) for n, o in enumerate(self.plan.operands)),
-        )
+        options = sizes_of(self.request.tokens, self.plan, step, tensors)
+        key = tuple(options.values())
         found = self.variants.get(key)
         if found is None:
-            found = self.variants[key] = self.variant(key)
+            found = self.variants[key] = self.variant(**options)
         return found
 
-    def variant(self, key: tuple[int, int, int, int | None, int | None, bool]) -> TileKernel:
-        names = ("tokens", "rows", "reduction", "steps", "entries", "aligned")
+    def variant(
+        self, tokens: int, rows: int, reduction: int, steps: int | None = None, aligned: bool = True,
+        entries: int | None = None, even: bool = False,
+    ) -> TileKernel:  # fmt: skip
+        """This program compiled for a contraction of a size, a packing and an alignment."""
         assert self.remake is not None
-        made = self.remake(**dict(zip(names, key, strict=True)))
+        made = self.remake(
+            tokens=tokens, rows=rows, reduction=reduction, steps=steps, aligned=aligned, entries=entries,
+            even=even,
+        )  # fmt: skip
         assert isinstance(made, TileKernel)
         return made
 
@@ -377,18 +360,3 @@ def _free_strides(step: TileLaunch, k: int, rank: int) -> set[int]:
     if described:
         return set(range(rank - 1))
     return {d for d in range(rank) if f"in{k}.stride{d}" in roles}
-
-
-_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "i32": 4, "i64": 8}
-
-
-def _aligned(tensor: Bound | SparseTensor, dtype: str) -> bool:
-    """Whether a dense operand begins at a multiple of 16 bytes, and so do its rows and their ends."""
-    if not isinstance(tensor, Bound) or not tensor.format.is_dense or len(tensor.shape) < 2:
-        return True
-    size = _BYTES.get(dtype, 1)
-    inner = tensor.format.dim_order[-1] if tensor.format.is_permutation else -1
-    steps = [s for d, s in enumerate(tensor.strides) if d != inner]
-    return tensor.words["values"] % 16 == 0 and all(
-        n * size % 16 == 0 for n in (*steps, tensor.shape[inner])
-    )

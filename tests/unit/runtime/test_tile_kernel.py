@@ -271,12 +271,14 @@ def test_a_contraction_is_compiled_for_what_it_meets(machine: Machine) -> None:
         assert torch.equal(kernel(X=x, W=w), torch.full((tokens, 3), 16.0))
     kernel(X=torch.ones(4, 20), W=torch.ones(3, 20))
     kernel(X=torch.ones(4, 18), W=torch.ones(3, 18))  # rows of 72 bytes
-    plain = {"rows": 3, "steps": None, "entries": None}
+    kernel(X=torch.ones(4, 16), W=torch.ones(32, 16))
+    plain = {"rows": 3, "steps": None, "entries": None, "even": False}
     assert remakes.asked == [
         {"tokens": 8, "reduction": 16, "aligned": True, **plain},
         {"tokens": 16, "reduction": 16, "aligned": True, **plain},
         {"tokens": 8, "reduction": 20, "aligned": True, **plain},
         {"tokens": 8, "reduction": 18, "aligned": False, **plain},
+        {"tokens": 8, "reduction": 16, "aligned": True, **plain, "rows": 32, "even": True},
     ]
 
 
