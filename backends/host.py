@@ -281,6 +281,10 @@ class _PlanBuilder:
         )
 
 
+PACKED = {"packed": "", "words": "bitmap"}
+"""Roles that only packed operands have, and the layout's name where it is not the format's."""
+
+
 def tile_launch(
     launch: Launch,
     kernel: func.FuncOp,
@@ -290,12 +294,18 @@ def tile_launch(
     """A GPU kernel's launch, with its schedule and those that it could have had."""
     form, schedule = kernel.attributes.get("tile.form"), kernel.attributes.get("tile.schedule")
     space = elements(kernel.attributes.get("tile.space"))
-    packed = [role.partition(".")[0] for role in source.roles if role.endswith(".packed")]
-    inputs = [int(owner.removeprefix("in")) for owner in packed]
+    packed = [
+        (int(owner.removeprefix("in")), PACKED[what])
+        for owner, _, what in (role.partition(".") for role in source.roles)
+        if what in PACKED
+    ]
     return TileLaunch(
         launch=launch,
         source=source,
-        packs=tuple((k, known_name(formats[launch.inputs[k]].with_widths(0, 0))) for k in inputs),
+        packs=tuple(
+            (k, layout or known_name(formats[launch.inputs[k]].with_widths(0, 0)))
+            for k, layout in packed
+        ),
         sizes=_sizes(launch, source, strings(kernel.attributes.get("tile.sizes"))),
         form=form.data if isinstance(form, StringAttr) else "blocks",
         schedule="" if schedule is None else str(schedule),

@@ -135,7 +135,7 @@ class FragmentsReader:
             return []
         found: list[tuple[str, str, str]] = []
         for name, (tensor, at) in zip(self.names, self.epilogue.accesses(), strict=True):
-            index = memory_order(tensor, at).replace("b", "")
+            index = memory_order(tensor, at)  # a batch stays: its writers step over whole matrices
             found.append((name, type_name(element_type(tensor.type)), index))
         return found
 

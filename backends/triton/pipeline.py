@@ -21,5 +21,7 @@ FIXED: dict[str, dict[str, str]] = {"widen-sums": {"split": "false"}}
 
 NUMBERS: dict[str, str] = {"loops": "tile-iteration"}
 """Families of schedules whose numbers are options of the pass that makes such kernels."""
-WHOLE: dict[str, str] = {"block_rows": "dot-contractions", "groups": "dot-contractions"}
+WHOLE: dict[str, str] = {
+    family: "dot-contractions" for family in ("block_rows", "groups", "bitmap")
+}
 """Those that a pass takes as they print, as its option ``schedule``. The emitter reads all others."""

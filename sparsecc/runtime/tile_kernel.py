@@ -94,18 +94,20 @@ class TileKernel(Kernel):
         ):
             strides: list[set[int]] = []
             packing: str | None = None
-            launched = False
+            launched = plain = False
             for step in self.plan.tiles:
                 for k, source in enumerate(step.launch.inputs):
                     if source != number:
                         continue
                     launched = True
-                    packing = next((layout for at, layout in step.packs if at == k), packing)
+                    layout = next((layout for at, layout in step.packs if at == k), None)
+                    packing, plain = layout or packing, plain or layout is None
                     strides.append(_free_strides(step, k, len(operand.shape)))
+            converted = any(getattr(s, "source", None) == number for s in self.plan.steps)
+            if packing is not None and (plain or converted):
+                raise packs.ReadTwoWays(name=operand.name, layout=packing)
             free = frozenset(set[int].intersection(*strides)) if strides else frozenset[int]()
-            converts = not launched and any(
-                getattr(s, "source", None) == number for s in self.plan.steps
-            )
+            converts = converted and not launched
             slots.append(Slot(operand, wanted, free, packing, converts, self.machine, self._say))
         return slots
 

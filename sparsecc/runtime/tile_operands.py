@@ -16,6 +16,7 @@ import numpy as np
 from sparsecc.diagnostics import OperandError
 from sparsecc.formats import Format, dense_format, known_name, parse_format
 from sparsecc.kernel import Operand
+from sparsecc.runtime import packs
 from sparsecc.runtime.compiled_kernel import WrongDtype, WrongExtent, WrongRank, in_format
 from sparsecc.runtime.machines import OURS, Machine, is_torch
 from sparsecc.storage.ingest import asarray
@@ -309,10 +310,11 @@ class Slot:
     # -- packed operands, and those of the host ------------------------------------------------
 
     def of_packed(self, given: Any) -> Bound:
-        if given.layout != (self.packing or self.layout):
-            raise WrongPacking(
-                name=self.name, found=given.layout, wanted=self.packing or self.layout
-            )
+        wanted = self.packing or self.layout
+        found = packs.described(given.layout, given.facts)
+        wanted = packs.described(wanted, packs.SIZES.get(wanted, {}))
+        if found != wanted:
+            raise WrongPacking(name=self.name, found=found, wanted=wanted)
         if given.dtype != self.operand.dtype:
             raise WrongDtype(name=self.name, found=given.dtype, wanted=self.operand.dtype)
         self.check_shape(tuple(given.shape))
@@ -333,13 +335,11 @@ class Slot:
 
     def packed(self, weight: Any) -> Bound:
         """A weight that is not packed yet: packed now, and kept while it lives."""
-        from sparsecc.runtime.packs import pack
-
         assert self.packing is not None
         self.say(
             f"operand {self.name}: packed as {self.packing}; kernel.pack({self.name}=...) does it once for all"
         )
-        return self.unpacked(pack(self.packing, weight))
+        return self.unpacked(packs.pack(self.packing, weight))
 
     def of_host(self, tensor: SparseTensor, owner: Any) -> Bound | SparseTensor:
         """A tensor of the host; kept on the device while its owner (None: nobody) lives."""

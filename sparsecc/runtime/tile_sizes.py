@@ -8,6 +8,7 @@ from typing import Any
 from sparsecc.formats import parse_format
 from sparsecc.kernel import Plan, TileLaunch
 from sparsecc.runtime.machines import numpy_dtype
+from sparsecc.runtime.packs import OPEN
 from sparsecc.runtime.tile_operands import Bound
 
 BUCKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
@@ -28,9 +29,10 @@ def sizes_of(
     places = [launch.extents[group][1][0] for group in step.sizes]
     found, rows, reduction = [tensors[number].shape[dim] for number, dim in places]
     facts: dict[str, int] = {}
-    for k, _ in step.packs:
+    for k, layout in step.packs:
         tensor = tensors[launch.inputs[k]]
-        facts.update(tensor.facts if isinstance(tensor, Bound) else {})
+        if layout in OPEN and isinstance(tensor, Bound):
+            facts.update(tensor.facts)
     dense = [
         (tensors[n], numpy_dtype(operand.dtype).itemsize)
         for n, operand in enumerate(plan.operands)
