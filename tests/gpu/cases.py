@@ -215,8 +215,8 @@ def run(p: Program, machine: str, count: int) -> Iterator[str]:
         p.text, out="dense", out_dtype=p.out_dtype, operands=specs, interpret=machine == "interpreter",
         target="sm_90" if machine == "interpreter" else "gpu",
     )  # fmt: skip
-    if p.format.startswith("2:4"):
-        operands["W"] = kernel.pack(W=weight)
+    if kernel.gpu_slots["W"].packing is not None:
+        operands["W"] = kernel.pack(W=maker.given(dense))
     for number in range(count):
         tokens = maker.rng.randint(*p.ranges[number % len(p.ranges)])
         shape = (p.columns, tokens) if p.columns_first else (tokens, p.columns)

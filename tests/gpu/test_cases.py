@@ -15,6 +15,9 @@ from tests.gpu.cases import FORMATS, GROUPS, Program, programs, run  # noqa: E40
 from tests.gpu.trials import check, generated, whole_sweep  # noqa: E402
 from tests.gpu.workers import Submit  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore:operand W")
+"""That a weight is brought to the interpreter."""
+
 BLOCKS = [name for name in GROUPS if not name.startswith("2:4")]
 """Formats whose kernels the interpreter runs."""
 
