@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     BFloat16Type,
     ComplexType,
+    DictionaryAttr,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -292,10 +293,15 @@ def tile_launch(
     space = elements(kernel.attributes.get("tile.space"))
     packed = [role.partition(".")[0] for role in source.roles if role.endswith(".packed")]
     inputs = [int(owner.removeprefix("in")) for owner in packed]
+    tabled = kernel.attributes.get("tile.packs")
+    layouts = tabled.data.items() if isinstance(tabled, DictionaryAttr) else ()
     return TileLaunch(
         launch=launch,
         source=source,
-        packs=tuple((k, known_name(formats[launch.inputs[k]].with_widths(0, 0))) for k in inputs),
+        packs=(
+            *((k, known_name(formats[launch.inputs[k]].with_widths(0, 0))) for k in inputs),
+            *((int(owner[2:]), v.data) for owner, v in layouts if isinstance(v, StringAttr)),
+        ),
         sizes=_sizes(launch, source),
         form=form.data if isinstance(form, StringAttr) else "blocks",
         schedule="" if schedule is None else str(schedule),

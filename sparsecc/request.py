@@ -21,8 +21,9 @@ class Request:
     ``out_dtype``: what operands are converted to before they are multiplied. ``kind``: ``expression``, ``einsum`` or
     ``mlir``. What follows ``name`` is for GPUs: how large a contraction is where types don't
     say it (``tokens``: at most so many; None: open), whether its dense operand is ``aligned`` to 16 bytes, what is
-    known of a packed weight (``steps`` and ``entries`` of its chunks), and ``schedules`` of kernels by name, where the
-    first is not the one."""
+    known of a packed weight (``steps`` and ``entries`` of its chunks) or of a matrix of sparse rows (their mean
+    ``length``, whether they are ``skewed``, whether the extents and addresses beside them are ``even``), and
+    ``schedules`` of kernels by name, where the first is not the one."""
 
     kind: str
     text: str
@@ -38,4 +39,7 @@ class Request:
     aligned: bool = True
     steps: int | None = None
     entries: int | None = None
+    length: int | None = None
+    skewed: bool | None = None
+    even: bool | None = None
     schedules: tuple[tuple[str, str], ...] = ()

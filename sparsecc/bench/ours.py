@@ -14,7 +14,7 @@ from sparsecc import api
 from sparsecc.bench.cells import Cell
 from sparsecc.bench.problem import Candidate, Problem
 from sparsecc.diagnostics import SparseccError
-from sparsecc.runtime.tile_kernel import bucket
+from sparsecc.runtime.tile_variants import bucket
 
 Tensor = Any
 Kernel = Any

@@ -19,7 +19,7 @@ from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.formats import parse_format
 from sparsecc.kernel import Compiled, Launch, TileLaunch
 from sparsecc.request import Request
-from sparsecc.runtime import packs, tile_cache
+from sparsecc.runtime import packs, tile_cache, tile_variants
 from sparsecc.runtime.compiled_kernel import (
     BadOutput,
     Kernel,
@@ -34,9 +34,6 @@ from sparsecc.runtime.tile_recipe import Recipes
 from sparsecc.runtime.tile_results import host_result, torch_result
 from sparsecc.storage.tensor import SparseTensor
 
-BUCKETS = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
-"""Ranges of tokens that contractions are compiled for, by their ends; the last is open."""
-
 
 class NoMachineCode(UsageError):
     text = "the kernel has no {what!r}"
@@ -46,11 +43,6 @@ class NoMachineCode(UsageError):
 class SeveralKernels(UsageError):
     text = "one schedule is given, but the program's kernels are: {names}"
     help_text = "give a mapping from names of kernels to schedules"
-
-
-def bucket(tokens: int) -> int:
-    """The end of the range that a number of tokens falls in."""
-    return next((end for end in BUCKETS if tokens <= end), BUCKETS[-1])
 
 
 def interpreting() -> bool:
@@ -89,6 +81,7 @@ class TileKernel(Kernel):
         self.gpu_slots = {s.name: s for s in self._slots()}
         self.recipes = Recipes([o.name for o in plan.operands])
         self.sized = next((t for t in plan.tiles if t.sizes is not None), None)
+        self.tabled = tile_variants.tabled(plan)
 
     def _slots(self) -> list[Slot]:
         slots: list[Slot] = []
@@ -109,16 +102,23 @@ class TileKernel(Kernel):
             converts = not launched and any(
                 getattr(s, "source", None) == number for s in self.plan.steps
             )
-            slots.append(Slot(operand, wanted, free, packing, converts, self.machine, self._say))
+            slots.append(
+                Slot(operand, wanted, free, packing, converts, self.machine, self._say, self._note)
+            )
         return slots
+
+    def _note(self, note: str) -> bool:
+        """Keep a note; whether it is new."""
+        new = note not in self.notes
+        self.notes += [note] if new else []
+        return new
 
     def _say(self, note: str) -> None:
         import warnings
 
         from sparsecc.runtime.compiled_kernel import OperandConverted
 
-        if note not in self.notes:
-            self.notes.append(note)
+        if self._note(note):
             warnings.warn(note, OperandConverted, stacklevel=6)
 
     def machine(self) -> Machine:
@@ -139,14 +139,14 @@ class TileKernel(Kernel):
             recipe = self.recipes.known.get(known[0])
             if recipe is not None and (made := recipe.run(known[1])) is not None:
                 return made
-        tensors, kernel = self.prepared(operands)
+        tensors, kernel = self.prepared(operands, out)
         if (
             self.tune
             and id(kernel) not in self.tuned
             and any(len(t.space) > 1 for t in kernel.plan.tiles)
         ):
             self.autotune(operands)
-            tensors, kernel = self.prepared(operands)
+            tensors, kernel = self.prepared(operands, out)
         if out is not None:
             self.check_out(out, tensors)
         program = self.program(kernel)
@@ -159,7 +159,9 @@ class TileKernel(Kernel):
         given = [give(result, machine) for result in results]
         return given[0] if len(given) == 1 else tuple(given)
 
-    def prepared(self, operands: Mapping[str, Any]) -> tuple[list[Any], TileKernel]:
+    def prepared(
+        self, operands: Mapping[str, Any], out: Any = None
+    ) -> tuple[list[Any], TileKernel]:
         """The operands on the machine, and this program for their extents."""
         slots = self.gpu_slots
         if operands.keys() != slots.keys():
@@ -167,7 +169,7 @@ class TileKernel(Kernel):
         if not self.interpret:
             self.settle(operands)
         tensors = [slot.take(operands[name]) for name, slot in slots.items()]
-        kernel = self if self.sized is None else self.fitting(tensors, self.sized)
+        kernel = self.fitting(tensors, out)
         return tensors, self.tuned.get(id(kernel), kernel)
 
     def check_names(self, operands: Mapping[str, Any]) -> None:
@@ -221,37 +223,19 @@ class TileKernel(Kernel):
         self.tuned[id(made)] = made
         self.recipes.known.clear()
 
-    def fitting(self, tensors: list[Any], step: TileLaunch) -> TileKernel:
-        """This program compiled for the extents of a contraction, where its types leave them open."""
-        assert step.sizes is not None
-        launch = step.launch
-        tokens, rows, reduction = (
-            tensors[launch.extents[g][1][0][0]].shape[launch.extents[g][1][0][1]]
-            for g in step.sizes
-        )
-        packed = [tensors[launch.inputs[k]] for k, _ in step.packs]
-        facts: dict[str, int] = {}
-        for tensor in packed:
-            facts.update(tensor.facts if isinstance(tensor, Bound) else {})
-        key = (
-            self.request.tokens or bucket(tokens),
-            rows,
-            reduction,
-            facts.get("steps"),
-            None if "entries" not in facts else -(-facts["entries"] // 32) * 32,
-            all(_aligned(tensors[n], o.dtype) for n, o in enumerate(self.plan.operands)),
-        )
+    def fitting(self, tensors: list[Any], out: Any = None) -> TileKernel:
+        """This program compiled for operands, where code depends on more of them than types say."""
+        options = tile_variants.options(self, tensors, out)
+        if options is None:
+            return self
+        key = tuple(options.items())
         found = self.variants.get(key)
         if found is None:
-            found = self.variants[key] = self.variant(key)
+            assert self.remake is not None
+            made = self.remake(**options)
+            assert isinstance(made, TileKernel)
+            found = self.variants[key] = made
         return found
-
-    def variant(self, key: tuple[int, int, int, int | None, int | None, bool]) -> TileKernel:
-        names = ("tokens", "rows", "reduction", "steps", "entries", "aligned")
-        assert self.remake is not None
-        made = self.remake(**dict(zip(names, key, strict=True)))
-        assert isinstance(made, TileKernel)
-        return made
 
     def check_out(self, out: Any, tensors: list[Any]) -> None:
         """Raise BadOutput for what can't take the result."""
@@ -377,18 +361,3 @@ def _free_strides(step: TileLaunch, k: int, rank: int) -> set[int]:
     if described:
         return set(range(rank - 1))
     return {d for d in range(rank) if f"in{k}.stride{d}" in roles}
-
-
-_BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "i32": 4, "i64": 8}
-
-
-def _aligned(tensor: Bound | SparseTensor, dtype: str) -> bool:
-    """Whether a dense operand begins at a multiple of 16 bytes, and so do its rows and their ends."""
-    if not isinstance(tensor, Bound) or not tensor.format.is_dense or len(tensor.shape) < 2:
-        return True
-    size = _BYTES.get(dtype, 1)
-    inner = tensor.format.dim_order[-1] if tensor.format.is_permutation else -1
-    steps = [s for d, s in enumerate(tensor.strides) if d != inner]
-    return tensor.words["values"] % 16 == 0 and all(
-        n * size % 16 == 0 for n in (*steps, tensor.shape[inner])
-    )

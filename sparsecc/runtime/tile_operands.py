@@ -15,9 +15,11 @@ import numpy as np
 
 from sparsecc.diagnostics import OperandError
 from sparsecc.formats import Format, dense_format, known_name, parse_format
+from sparsecc.formats.row_tables import LAYOUTS
 from sparsecc.kernel import Operand
 from sparsecc.runtime.compiled_kernel import WrongDtype, WrongExtent, WrongRank, in_format
 from sparsecc.runtime.machines import OURS, Machine, is_torch
+from sparsecc.runtime.row_operands import with_tables
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
 
@@ -104,7 +106,7 @@ def bound(
     for dim in reversed(format.dim_order if plain else range(len(shape))):
         words[f"dim{dim}"], words[f"stride{dim}"] = shape[dim], step
         step *= shape[dim]
-    return Bound(shape, words, arrays, format, facts or {})
+    return Bound(shape, words | dict(facts or {}), arrays, format, facts or {})
 
 
 def dense_bound(
@@ -173,6 +175,7 @@ class Slot:
     """Whether the plan converts it before any kernel sees it."""
     machine: Callable[[], Machine]
     say: Callable[[str], None]
+    note: Callable[[str], object]
     kept: dict[tuple[int, int, str], tuple[Any, Bound]] = field(
         default_factory=dict[tuple[int, int, str], tuple[Any, Bound]]
     )
@@ -185,6 +188,7 @@ class Slot:
         self.dense = self.wanted.is_dense and self.wanted.is_permutation
         self.order = self.wanted.dim_order if self.dense else ()
         self.layout = known_name(self.wanted)
+        self.tabled = self.packing in LAYOUTS
 
     def take(self, given: Any) -> Bound | SparseTensor:
         """The operand for the plan. Raises OperandError."""
@@ -223,7 +227,7 @@ class Slot:
         shape = tuple(tensor.shape)
         self.check_shape(shape)
         strided = str(tensor.layout) == "torch.strided"
-        if self.packing is not None and strided:
+        if self.packing is not None and strided and not self.tabled:
             return self.remembered(tensor, lambda: self.packed(tensor))
         if self.dense and strided:
             return self.as_it_lies(tensor, shape)
@@ -275,7 +279,11 @@ class Slot:
         parts = {"positions1": outer, "coordinates1": inner, "values": tensor.values()}
         arrays = {role: part.data for role, part in parts.items()}
         self.check_contiguous(arrays)
-        return bound(shape, arrays, self.wanted)
+        return self.complete(bound(shape, arrays, self.wanted))
+
+    def complete(self, tensor: Bound) -> Bound:
+        """With the tables that the kernel reads beside its arrays."""
+        return with_tables(self, tensor) if self.tabled else tensor
 
     def coordinates(self, tensor: Any, shape: tuple[int, ...]) -> Bound:
         if not tensor.is_coalesced():
@@ -309,7 +317,8 @@ class Slot:
     # -- packed operands, and those of the host ------------------------------------------------
 
     def of_packed(self, given: Any) -> Bound:
-        if given.layout != (self.packing or self.layout):
+        stored = self.tabled and given.layout == self.layout
+        if given.layout != (self.packing or self.layout) and not stored:
             raise WrongPacking(
                 name=self.name, found=given.layout, wanted=self.packing or self.layout
             )
@@ -329,7 +338,8 @@ class Slot:
         }
         if any(isinstance(array, np.ndarray) for array in given.arrays.values()):
             self.tell_copy()
-        return bound(tuple(given.shape), moved, self.wanted, dict(given.facts))
+        tensor = bound(tuple(given.shape), moved, self.wanted, dict(given.facts))
+        return self.complete(tensor)
 
     def packed(self, weight: Any) -> Bound:
         """A weight that is not packed yet: packed now, and kept while it lives."""
@@ -357,7 +367,7 @@ class Slot:
             return tensor
 
         def make() -> Bound:
-            if self.packing is not None:
+            if self.packing is not None and not self.tabled:
                 return self.packed(tensor)
             fitting = tensor
             if actual_format(tensor) != self.wanted:
@@ -366,7 +376,7 @@ class Slot:
                 fitting = in_format(tensor, self.wanted)
             if not machine.interprets and tensor.rank:
                 self.tell_copy()
-            return brought(fitting, machine)
+            return self.complete(brought(fitting, machine))
 
         return make() if owner is None else self.remembered(owner, make)
 

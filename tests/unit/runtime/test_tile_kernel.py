@@ -15,7 +15,8 @@ from sparsecc.diagnostics import SparseccError
 from sparsecc.formats import parse_format
 from sparsecc.kernel import Convert, Operand, Plan
 from sparsecc.runtime.compiled_kernel import OperandConverted
-from sparsecc.runtime.tile_kernel import TileKernel, bucket
+from sparsecc.runtime.tile_kernel import TileKernel
+from sparsecc.runtime.tile_variants import bucket
 from tests.unit.backends.triton.kernels import SPMV
 from tests.unit.runtime.gpu_doubles import (
     TOTAL,
