@@ -1,7 +1,8 @@
 """Programs that share a sum: the last one to arrive at a counter finds what the others have stored.
 
-Each program stores its part, then ``%last = tile.arrive %counters[%n] of %count : memref<?xi32>, i32``; where that holds the
-parts are loaded again (``{tile.shared}``: past caches of this processor alone) and put together in a fixed order.
+Each program stores its part, then ``%last = tile.arrive %counters[%n] of %count : memref<?xi32>, i32``; where that
+holds the parts are loaded again (``{tile.shared}``: past caches of this processor alone) and put together in a fixed
+order.
 """
 
 from __future__ import annotations

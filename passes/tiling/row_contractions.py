@@ -20,15 +20,16 @@ segment, which is a row or a part of a long one, and 64 columns::
       tile.store … as f16, %C[%row * %J + %j] if %done
     }
 
-``y[i] = A[i,j] * x[j]`` has rows in groups, or in bins by length where some are much longer; ``C[i,j] = A[i,j] * U[i,k] *
-V[j,k]``, stored as A is, has programs for rows or for entries. The tables are those of :mod:`row_tables`. A is in CSR, or in
-CSC with its dimensions the other way round; X, U and V are dense and contiguous along j, j and k. Factors, a start and
-elementwise operations that follow a product go into its kernel, as in ``match-contractions``. All else is left as it is.
+``y[i] = A[i,j] * x[j]`` has rows in groups, or in bins by length where some are much longer. ``C[i,j] = A[i,j] *
+U[i,k] * V[j,k]``, stored as A is, has programs for rows or for entries. The tables are those of
+``formats/row_tables.py``. A is in CSR, or in CSC with its dimensions the other way round; X, U and V are dense and
+contiguous along j, k and k. Factors, a start and elementwise operations that follow a product go into its kernel, as in
+``match-contractions``. All else is left as it is.
 
 Options say what types do not: ``tokens`` how many columns X has (or how many terms a sampled product sums),
-``reduction`` its rows, ``length`` the mean length of A's rows, ``skewed`` whether some are much longer, ``even`` whether the
-contiguous extents are multiples of 16 and arrays begin at multiples of 16 bytes, which a launch checks. The other
-options choose a schedule by its numbers.
+``reduction`` its rows, ``length`` the mean length of A's rows, ``skewed`` whether some are much longer, ``even``
+whether the contiguous extents are multiples of 16 and arrays begin at multiples of 16 bytes, which a launch checks. The
+other options choose a schedule by its numbers.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from sparsecc.dialects.reading import block_shape, block_type, element_type
 from sparsecc.dialects.tile import ScheduleAttr, blocks, sharing
-from sparsecc.formats.row_tables import SEGMENT
 from sparsecc.formats import Format
+from sparsecc.formats.row_tables import SEGMENT
 from sparsecc.passes.sparsification.kernel_arguments import buffer, width_type
 from sparsecc.passes.tiling.block_builder import BlockBuilder
 from sparsecc.passes.tiling.contraction_view import ContractionView

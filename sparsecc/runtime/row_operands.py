@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import weakref
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparsecc.runtime.machines import is_torch
-
-if TYPE_CHECKING:
-    from sparsecc.runtime.tile_operands import Bound, Slot
 
 Made = tuple[dict[str, Any], dict[str, int]]
 """Tables by role, and facts."""
@@ -41,27 +38,3 @@ def _forget(key: tuple[int, int, str, str], gone: Any) -> None:
     known = _MADE.get(key)
     if known is not None and known[0] is gone:
         del _MADE[key]
-
-
-def with_tables(slot: Slot, tensor: Bound) -> Bound:
-    """A matrix with the tables that a kernel reads. Raises WrongWidth."""
-    from sparsecc.runtime.tile_operands import WrongWidth, bound
-
-    wanted = slot.wanted
-    for role, width in (("positions", wanted.pos_width), ("coordinates", wanted.crd_width)):
-        array = tensor.arrays[f"{role}1"]
-        if array.dtype.itemsize * 8 != (width or 32):
-            kind = f"int{width or 32}"
-            raise WrongWidth(
-                what=role, name=slot.name, found=str(array.dtype), wanted=kind, remedy=f"to {kind}"
-            )
-    layout = slot.packing
-    assert layout is not None
-    if "longest" in tensor.facts:
-        return tensor
-    arrays, facts = tables(layout, tensor.arrays["positions1"])
-    slot.note(
-        f"operand {slot.name}: tables of {layout} are made of its positions and kept while those live; "
-        f"kernel.pack({slot.name}=...) makes them ahead"
-    )
-    return bound(tensor.shape, tensor.arrays | arrays, tensor.format, {**tensor.facts, **facts})

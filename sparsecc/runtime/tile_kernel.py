@@ -32,7 +32,6 @@ from sparsecc.runtime.tile_execute import TileProgram
 from sparsecc.runtime.tile_operands import Bound, Slot
 from sparsecc.runtime.tile_recipe import Recipes
 from sparsecc.runtime.tile_results import host_result, torch_result
-from sparsecc.storage.tensor import SparseTensor
 
 
 class NoMachineCode(UsageError):

@@ -14,19 +14,15 @@ from typing import Any
 import numpy as np
 
 from sparsecc.diagnostics import OperandError
-from sparsecc.formats import Format, dense_format, known_name, parse_format
+from sparsecc.formats import Format, known_name, parse_format
 from sparsecc.formats.row_tables import LAYOUTS
 from sparsecc.kernel import Operand
 from sparsecc.runtime.compiled_kernel import WrongDtype, WrongExtent, WrongRank, in_format
 from sparsecc.runtime.machines import OURS, Machine, is_torch
-from sparsecc.runtime.row_operands import with_tables
+from sparsecc.runtime.row_operands import tables
+from sparsecc.runtime.torch_formats import WrongTorchLayout, compressed, torch_format
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
-
-
-class WrongTorchLayout(OperandError):
-    text = "operand {name!r} is a torch tensor of layout {found}, the kernel reads {wanted}"
-    help_text = "convert it once with {remedy}, or compile for the tensor that you have"
 
 
 class NotContiguous(OperandError):
@@ -125,40 +121,6 @@ def brought(tensor: SparseTensor, machine: Machine) -> Bound:
     for number, level in enumerate(tensor.levels):
         arrays |= {f"{role}{number}": machine.upload(array) for role, array in level}
     return bound(tensor.shape, arrays, tensor.format)
-
-
-def torch_format(tensor: Any) -> str:
-    """The format of a torch tensor, with the widths of its arrays, as spelled by Format."""
-    layout, rank = str(tensor.layout), tensor.dim()
-    if layout == "torch.strided":
-        return str(dense_format(rank))
-    if layout == "torch.sparse_coo":
-        return str(parse_format("COO" if rank == 2 else f"COO({rank})", rank).with_widths(64, 64))
-    outer, inner = _compressed(tensor, layout)
-    name = {"torch.sparse_csr": "CSR", "torch.sparse_csc": "CSC"}.get(layout)
-    if layout == "torch.sparse_bsr":
-        rows, columns = tensor.values().shape[-2:]
-        name = f"BSR({rows},{columns})"
-    if name is None or rank != 2:
-        raise WrongTorchLayout(
-            name="?",
-            found=layout,
-            wanted="strided, CSR, CSC, BSR or COO",
-            remedy=".to_sparse_csr()",
-        )
-    fmt = parse_format(name, 2).with_widths(_bits(outer), _bits(inner))
-    return str(fmt)
-
-
-def _compressed(tensor: Any, layout: str) -> tuple[Any, Any]:
-    """Positions and coordinates of a compressed torch tensor."""
-    if layout in ("torch.sparse_csr", "torch.sparse_bsr"):
-        return tensor.crow_indices(), tensor.col_indices()
-    return tensor.ccol_indices(), tensor.row_indices()
-
-
-def _bits(array: Any) -> int:
-    return array.element_size() * 8
 
 
 @dataclass
@@ -261,29 +223,38 @@ class Slot:
             )
         if found == "torch.sparse_coo":
             return self.coordinates(tensor, shape)
-        outer, inner = _compressed(tensor, found)
-        for array, wanted, what in (
-            (outer, self.wanted.pos_width, "positions"),
-            (inner, self.wanted.crd_width, "coordinates"),
-        ):
-            if _bits(array) != (wanted or 32):
-                kind = f"torch.int{wanted or 32}"
-                raise WrongWidth(
-                    what=what,
-                    name=self.name,
-                    found=str(array.dtype),
-                    wanted=kind,
-                    remedy=f".to({kind})",
-                )
+        outer, inner = compressed(tensor, found)
         # Parts of a tensor that autograd knows as such would keep it alive.
         parts = {"positions1": outer, "coordinates1": inner, "values": tensor.values()}
         arrays = {role: part.data for role, part in parts.items()}
+        self.check_widths(arrays)
         self.check_contiguous(arrays)
         return self.complete(bound(shape, arrays, self.wanted))
 
+    def check_widths(self, arrays: Mapping[str, Item]) -> None:
+        for what, width in (
+            ("positions", self.wanted.pos_width),
+            ("coordinates", self.wanted.crd_width),
+        ):
+            array, kind = arrays[f"{what}1"], f"torch.int{width or 32}"
+            if array.dtype.itemsize * 8 != (width or 32):
+                raise WrongWidth(
+                    what=what, name=self.name, found=str(array.dtype), wanted=kind, remedy=f".to({kind})"
+                )  # fmt: skip
+
     def complete(self, tensor: Bound) -> Bound:
         """With the tables that the kernel reads beside its arrays."""
-        return with_tables(self, tensor) if self.tabled else tensor
+        if not self.tabled:
+            return tensor
+        assert self.packing is not None
+        self.check_widths(tensor.arrays)
+        if "longest" in tensor.facts:
+            return tensor
+        arrays, facts = tables(self.packing, tensor.arrays["positions1"])
+        self.note(
+            f"operand {self.name}: its rows are shared out by {self.packing}, tables of its positions"
+        )
+        return bound(tensor.shape, tensor.arrays | arrays, tensor.format, {**tensor.facts, **facts})
 
     def coordinates(self, tensor: Any, shape: tuple[int, ...]) -> Bound:
         if not tensor.is_coalesced():

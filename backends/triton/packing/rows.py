@@ -119,24 +119,44 @@ def _falling(xp: Arrays, lengths: Array) -> Array:
 
 def pack_rows(layout: str, matrix: Any) -> PackedOperand:
     """A matrix of sparse rows (a SparseTensor or a torch tensor in CSR, or in CSC for its columns) in a layout."""
-    arrays: dict[str, Array] = {}
-    if isinstance(matrix, SparseTensor) and known_name(matrix.format) in ("CSR", "CSC"):
-        arrays = {"values": matrix.values}
-        for number, level in enumerate(matrix.levels):
-            arrays |= {f"{role}{number}": array for role, array in level}
-    elif is_torch(matrix) and str(matrix.layout) in ("torch.sparse_csr", "torch.sparse_csc"):
-        by_rows = str(matrix.layout) == "torch.sparse_csr"
-        outer = matrix.crow_indices() if by_rows else matrix.ccol_indices()
-        inner = matrix.col_indices() if by_rows else matrix.row_indices()
-        arrays = {"positions1": outer, "coordinates1": inner, "values": matrix.values()}
-        arrays = {role: array.detach() for role, array in arrays.items()}
-    else:
-        found = matrix.format if isinstance(matrix, SparseTensor) else type(matrix).__name__
-        raise NoSparseRows(layout=layout, found=getattr(matrix, "layout", found))
+    arrays = _arrays(matrix)
+    if arrays is None:
+        raise NoSparseRows(layout=layout, found=_described(matrix))
     tables, facts = row_tables_of(layout, arrays["positions1"])
     dtype = arrays_of(arrays["values"]).dtype(arrays["values"])
     shape = tuple(int(n) for n in matrix.shape)
     return PackedOperand(layout, shape, dtype, arrays | tables, facts)
+
+
+def _arrays(matrix: Any) -> dict[str, Array] | None:
+    """The arrays of a matrix by role; None if it has no sparse rows."""
+    if isinstance(matrix, SparseTensor):
+        if known_name(matrix.format.with_widths(0, 0)) not in ("CSR", "CSC"):
+            return None
+        level = matrix.levels[1]
+        return {
+            "positions1": level.positions,
+            "coordinates1": level.coordinates,
+            "values": matrix.values,
+        }
+    kind = str(matrix.layout) if is_torch(matrix) else ""
+    if kind == "torch.sparse_csr":
+        outer, inner = matrix.crow_indices(), matrix.col_indices()
+    elif kind == "torch.sparse_csc":
+        outer, inner = matrix.ccol_indices(), matrix.row_indices()
+    else:
+        return None
+    return {
+        "positions1": outer.detach(),
+        "coordinates1": inner.detach(),
+        "values": matrix.values().detach(),
+    }
+
+
+def _described(matrix: Any) -> str:
+    if isinstance(matrix, SparseTensor):
+        return f"a tensor in {known_name(matrix.format)}"
+    return f"a tensor of layout {matrix.layout}" if is_torch(matrix) else type(matrix).__name__
 
 
 def pack_segments(matrix: Any) -> PackedOperand:
