@@ -28,8 +28,8 @@ from sparsecc.passes.tiling.dot_kernel import DotKernel
 from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.row_weights import sum_type
 
-TOGETHER = 32
-"""Slots that the last of a row's parts reads at a time."""
+TOGETHER = 256
+"""Elements of slots that the last of a row's parts reads at a time: more take registers that all programs lack."""
 
 
 def index_type(width: int) -> Attribute:
@@ -111,7 +111,7 @@ class RowKernel(DotKernel):
             return []
         view = self.view
         x = self.owner(view.generic.inputs[view.x], view.letters_at(view.x))
-        wide = {f"{x}.values", "out.values", self.extent_roles["t"]}
+        wide = {f"{x}.values", "out.values", "work.partial", self.extent_roles["t"]}
         return [role for role in self.roles if role in wide]
 
     # -- sums ----------------------------------------------------------------------------------
@@ -158,6 +158,7 @@ class RowKernel(DotKernel):
         shared = b.lt(b.index(1), parts)
         shape = block_shape(total.type)
         kind = total.type
+        step = max(1, min(32, TOGETHER // max(shape)))
 
         def put() -> Sequence[SSAValue]:
             first = self.word("segments", SEGMENT, segment, 4)
@@ -182,7 +183,7 @@ class RowKernel(DotKernel):
             last.name_hint = "last"
 
             def read(at: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-                part = b.add(at, self.lanes(axis, TOGETHER))
+                part = b.add(at, self.lanes(axis, step))
                 inside = b.lt(part, parts)
                 slot = self._slot(b.add(first, part))
                 mask = b.both(inside, masks[0] if masks else None)
@@ -195,7 +196,7 @@ class RowKernel(DotKernel):
             nothing = self.zeros(shape, self.sum)
             (whole,) = b.branch(
                 last,
-                lambda: b.loop_for(b.index(0), parts, TOGETHER, [nothing], read, "part"),
+                lambda: b.loop_for(b.index(0), parts, step, [nothing], read, "part"),
                 lambda: [nothing],
                 [kind],
             )
