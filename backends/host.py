@@ -282,6 +282,10 @@ class _PlanBuilder:
         )
 
 
+PACKED = {"packed": "", "words": "bitmap"}
+"""Roles that only packed operands have, and the layout's name where it is not the format's."""
+
+
 def tile_launch(
     launch: Launch,
     kernel: func.FuncOp,
@@ -291,26 +295,38 @@ def tile_launch(
     """A GPU kernel's launch, with its schedule and those that it could have had."""
     form, schedule = kernel.attributes.get("tile.form"), kernel.attributes.get("tile.schedule")
     space = elements(kernel.attributes.get("tile.space"))
-    packed = [role.partition(".")[0] for role in source.roles if role.endswith(".packed")]
-    inputs = [int(owner.removeprefix("in")) for owner in packed]
+    packed = [
+        (int(owner.removeprefix("in")), PACKED[what])
+        for owner, _, what in (role.partition(".") for role in source.roles)
+        if what in PACKED
+    ]
     tabled = kernel.attributes.get("tile.packs")
     layouts = tabled.data.items() if isinstance(tabled, DictionaryAttr) else ()
+    packed += [
+        (int(owner.removeprefix("in")), layout.data)
+        for owner, layout in layouts
+        if isinstance(layout, StringAttr)
+    ]
     return TileLaunch(
         launch=launch,
         source=source,
-        packs=(
-            *((k, known_name(formats[launch.inputs[k]].with_widths(0, 0))) for k in inputs),
-            *((int(owner[2:]), v.data) for owner, v in layouts if isinstance(v, StringAttr)),
+        packs=tuple(
+            (k, layout or known_name(formats[launch.inputs[k]].with_widths(0, 0)))
+            for k, layout in packed
         ),
-        sizes=_sizes(launch, source),
+        sizes=_sizes(launch, source, strings(kernel.attributes.get("tile.sizes"))),
         form=form.data if isinstance(form, StringAttr) else "blocks",
         schedule="" if schedule is None else str(schedule),
         space=tuple(str(s) for s in space),
     )
 
 
-def _sizes(launch: Launch, source: TileSource) -> tuple[int, int, int] | None:
-    """The groups of dimensions that the arguments ``M N K`` of a contraction count."""
+def _sizes(launch: Launch, source: TileSource, named: list[str]) -> tuple[int, int, int] | None:
+    """The groups of dimensions that count a contraction's tokens, rows and reduction: those of the indices that the
+    kernel names in ``tile.sizes``, or of its arguments ``M N K``."""
+    groups = [name for name, _ in launch.extents]
+    if len(named) == 3 and set(named) <= set(groups):
+        return (groups.index(named[0]), groups.index(named[1]), groups.index(named[2]))
     roles = dict(zip((name for name, _ in source.arguments), source.roles, strict=True))
     found: list[int] = []
     for name in ("M", "N", "K"):

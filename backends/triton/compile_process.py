@@ -180,7 +180,7 @@ def _message(error: SparseccError) -> dict[str, str]:
     return {"message": error.message} if type(error).text == "{message}" else {}
 
 
-CompiledOrError = Compiled | CompileError
+CompiledOrError = Compiled | SparseccError
 
 _first = CompilerProcess()
 _others: list[CompilerProcess] = []
@@ -214,7 +214,7 @@ def compile_many(
             process = idle.get()
             try:
                 result: CompiledOrError = process.compile(sources[number], target)
-            except CompileError as error:
+            except SparseccError as error:
                 result = error
             finally:
                 idle.put(process)

@@ -16,6 +16,8 @@ from sparsecc.diagnostics import InternalError, UnsupportedError
 from sparsecc.kernel import Compiled, TensorMap, TileSource
 from sparsecc.targets import known_target
 
+TENSOR_MEMORY = 512
+"""Columns of tensor memory that a program may have, on targets that have it."""
 _BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
 # Triton numbers element types as the device does; the driver's numbers differ in three of them.
 _HOST_TYPES = {8: 10, 9: 8, 10: 9}
@@ -24,6 +26,11 @@ _HOST_TYPES = {8: 10, 9: 8, 10: 9}
 class TensorMapMissing(UnsupportedError):
     text = "{target} has no bulk copies, but kernel {kernel} takes a tensor map"
     help_text = "compile for sm_90 or newer"
+
+
+class TensorMemoryFull(UnsupportedError):
+    text = "kernel {kernel} needs {columns} columns of tensor memory, and {target} has {limit}"
+    help_text = "choose a schedule with fewer tokens or rows a program (kernel.explain() lists the legal ones)"
 
 
 def compile_text(source: TileSource, target: str) -> Compiled:
@@ -62,6 +69,10 @@ def _gluon_source() -> Any:
 def _result(source: TileSource, target: str, done: Any, version: str, start: float) -> Compiled:
     cubin, ptx, metadata = done.asm["cubin"], done.asm["ptx"], done.metadata
     registers, spills = usage(cubin)
+    columns = int(getattr(metadata, "tmem_size", None) or 0)
+    if columns > TENSOR_MEMORY:  # Triton leaves a trap in its place
+        name = source.entry
+        raise TensorMemoryFull(kernel=name, columns=columns, target=target, limit=TENSOR_MEMORY)
     described: list[Any] = getattr(metadata, "tensordesc_meta", None) or []
     maps = tuple(map(_tensor_map, described))
     wanted = [kind for _, kind in source.arguments if kind.startswith("tensordesc")]

@@ -50,6 +50,6 @@ class Contraction:
     """From the sum ``acc``; the last step's ``dest`` (or ``acc``) is stored, cast to ``out_dtype``."""
     operands: tuple[tuple[str, str, str], ...] = ()
     """Tensors that the epilogue loads: name, dtype, and its indices in memory's order: ``n``, ``t``, ``tn``, ``nt``
-    (both after the batch, if there is one) or none."""
+    or none; ``b`` before them where it has one for each batch."""
     facts: tuple[tuple[str, int], ...] = ()
     """Numbers of the packing that the text depends on: ``steps``, ``entries`` (most entry vectors of a chunk)."""

@@ -137,7 +137,7 @@ def _load(c: Contraction, name: str, index: str) -> str:
     extents = " * ".join({"t": "M", "n": "N"}[letter] for letter in inner)
     base = f"e_{name}"
     if inner != index:
-        base += f" + batch * {extents}" if extents else " + batch"
+        base += " + batch.to(gl.int64)" + (f" * {extents}" if extents else "")
     if inner == "":
         return f"gl.load({base})"
     if inner == "n":

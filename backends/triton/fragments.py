@@ -108,8 +108,17 @@ class FragmentsReader:
             aligned="tile.aligned" in self.fn.attributes,
             epilogue=tuple(self._steps()),
             operands=tuple(self._operands()),
-            facts=tuple(facts.items()),
+            facts=tuple((self._bounds(weight.kind) | dict(facts)).items()),
         )
+
+    def _bounds(self, kind: str) -> dict[str, int]:
+        """Numbers of a packing that nobody has seen yet: the schedule's steps, and the entries of a weight half of
+        which is zero. Before such a kernel runs it is made again for the weight that it meets."""
+        schedule = self.fn.attributes["tile.schedule"]
+        if kind == "2:4" or not isinstance(schedule, ScheduleAttr):
+            return {}
+        steps = schedule.numbers()["steps"]
+        return {"steps": steps, "entries": 16 * steps}
 
     def _comments(self) -> list[str]:
         source = self.fn.attributes.get("sparsecc.source")
@@ -126,7 +135,7 @@ class FragmentsReader:
             return []
         found: list[tuple[str, str, str]] = []
         for name, (tensor, at) in zip(self.names, self.epilogue.accesses(), strict=True):
-            index = memory_order(tensor, at).replace("b", "")
+            index = memory_order(tensor, at)  # a batch stays: its writers step over whole matrices
             found.append((name, type_name(element_type(tensor.type)), index))
         return found
 

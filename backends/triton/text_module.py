@@ -6,7 +6,7 @@ import ast
 import hashlib
 import linecache
 from collections.abc import Callable, Mapping
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from sparsecc.diagnostics import InternalError
@@ -44,20 +44,31 @@ Work = Callable[..., Mapping[str, int]]
 def launch_functions(source: TileSource) -> tuple[Grid, Work | None]:
     """``grid`` and ``work`` (if there is one) of a kernel's text, without what the text has of Triton.
 
-    Statements that need Triton are left out, and those that need what they define."""
+    Statements that need Triton are left out, and those that need what they define. Plain functions stay; of Triton they
+    may use ``triton.cdiv`` and ``triton.next_power_of_2``."""
     tree = ast.parse(source.text)
     of_triton: set[str] = set()
     kept: list[ast.stmt] = []
     for statement in tree.body:
         names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
-        if _imports_triton(statement) or names & of_triton:
-            of_triton |= _defined(statement)
-        else:
+        plain = isinstance(statement, ast.FunctionDef) and not statement.decorator_list
+        if plain or not (_imports_triton(statement) or names & of_triton):
             kept.append(statement)
+        else:
+            of_triton |= _defined(statement)
     module = ModuleType(f"sparsecc_launch_{source.entry}")
+    module.__dict__["triton"] = SimpleNamespace(cdiv=_cdiv, next_power_of_2=_next_power_of_2)
     code = compile(ast.Module(kept, []), f"{module.__name__}.py", "exec")
     exec(code, module.__dict__)
     return member(module, "grid"), getattr(module, "work", None)
+
+
+def _cdiv(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def _next_power_of_2(n: int) -> int:
+    return 1 << max(0, n - 1).bit_length()
 
 
 def _imports_triton(statement: ast.stmt) -> bool:

@@ -141,13 +141,13 @@ class BlockBuilder(ScfBuilder):
     def bits_below(self, word: SSAValue, at: SSAValue) -> SSAValue:
         low = self.add_op(arith.ShLIOp(*self.integers(self.index(1), at)))
         bits = self.add_op(arith.AndIOp(*self.integers(word, self.sub(low, self.index(1)))))
-        # Pairs, fours, eights and all of them: at most 31 bits are set, so no sign comes in.
+        # Pairs, fours, eights and all of them: compilers know these steps as one instruction.
         bits = self.sub(bits, self.masked(self.shifted(bits, self.index(1)), 0x55555555))
         fours = self.masked(self.shifted(bits, self.index(2)), 0x33333333)
         bits = self.add(self.masked(bits, 0x33333333), fours)
         bits = self.masked(self.add(bits, self.shifted(bits, self.index(4))), 0x0F0F0F0F)
         total = self.add_op(arith.MuliOp(*self.integers(bits, self.index(0x01010101))))
-        return self.shifted(total, self.index(24))
+        return self.add_op(arith.ShRUIOp(*self.integers(total, self.index(24))))
 
     def shifted(self, word: SSAValue, by: SSAValue) -> SSAValue:
         return self.add_op(arith.ShRSIOp(*self.integers(word, by)))

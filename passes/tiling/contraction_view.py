@@ -23,6 +23,14 @@ from sparsecc.targets import Target
 
 SUMS = {"arith.addf": 1, "arith.addi": 1, "arith.subf": -1, "arith.subi": -1}
 """What puts a term and a result together, and the term's sign."""
+STORED = {
+    "2:4": "groups of four",
+    "2:4+CSR": "groups of four",
+    "blocks": "rows of blocks",
+    "bitmap": "rows of bits",
+    "rows": "entries of rows",
+}
+"""What a weight consists of, by its kind."""
 PRODUCTS = ("arith.mulf", "arith.muli")
 WIDENINGS = (arith.ExtFOp, arith.ExtSIOp)
 
@@ -91,7 +99,10 @@ def view_contraction(
     if not weights or len(generic.outputs) != 1 or len(generic.res) != 1:
         return None
     if len(weights) > 1:
-        raise NoContraction("two of its operands are stored in groups of four")
+        kinds = " and ".join(
+            STORED[p.kind] for k in weights if (p := weight_of(generic.inputs[k].type))
+        )
+        raise NoContraction(f"two of its operands are weights: {kinds}")
     (weight,) = weights
     packed = weight_of(generic.inputs[weight].type)
     assert packed is not None
@@ -101,7 +112,7 @@ def view_contraction(
     reductions = [loop for loop, kind in enumerate(kinds) if kind == "reduction"]
     if kinds[n] != "parallel" or reductions != [k]:
         raise NoContraction(
-            "the groups of four do not run along the only index that is summed over"
+            f"the {STORED[packed.kind]} do not run along the only index that is summed over"
         )
     letters = {k: "k", n: "n"}
     if packed.batch is not None:

@@ -1,4 +1,4 @@
-"""dot-contractions: products with weights of dense blocks, or of spread groups of four, become dots of tiles.
+"""dot-contractions: products with weights of dense blocks, bitmaps, or spread groups of four become dots of tiles.
 
 Before (SpMM with a weight in rows of 32 x 32 blocks)::
 
@@ -19,10 +19,11 @@ row of blocks and ``tokens`` columns::
 
 What is recognised around the product (factors, a start, elementwise operations that follow) is what
 ``match-contractions`` recognises. A 2:4 weight that comes here (where no sparse matrix instruction is wanted, as on
-sm_100) is read in its packed units, spread in registers and multiplied by dense instructions. ``tokens`` says how many
+sm_100) is read in its packed units, spread in registers and multiplied by dense instructions. So is one of bits and
+packed values, whose words of 32 bits say which elements there are and where they stand. ``tokens`` says how many
 tokens there will be where types do not, and ``even`` whether the contiguous extents of X and of the result are
 multiples of 16 where types do not say: it makes wide loads possible, and is checked at each launch. ``member`` chooses
-from the space of schedules.
+from the space of schedules; so does ``schedule``, as it prints, where the space has it.
 """
 
 from __future__ import annotations
@@ -44,14 +45,15 @@ from sparsecc.passes.tiling.contraction_view import (
     NoContraction,
     view_contraction,
 )
+from sparsecc.passes.tiling.dot_bitmaps import Bitmaps
 from sparsecc.passes.tiling.dot_forms import BlockRows, Groups
 from sparsecc.passes.tiling.dot_kernel import DotKernel, accumulator_type
-from sparsecc.passes.tiling.dot_schedules import block_schedules, group_schedules
-from sparsecc.passes.tiling.dot_weights import block_weight, dot_weight
+from sparsecc.passes.tiling.dot_schedules import bitmap_schedules, block_schedules, group_schedules
+from sparsecc.passes.tiling.dot_weights import BITMAP, BLOCKS, block_weight, dot_weight
 from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.fragments_builder import static_extent
 from sparsecc.passes.tiling.match_contractions import explain, follower, free_name
-from sparsecc.targets import Target, known_target
+from sparsecc.targets import Target, TargetAbility, known_target
 
 ACCUMULATORS = {"f16": "f32", "bf16": "f32", "f32": "f32", "i8": "i32"}
 HALVES = ("f16", "bf16")
@@ -64,7 +66,7 @@ class NoSuchMember(PassError):
 
 @dataclass(frozen=True)
 class DotContractions(ModulePass):
-    """linalg.generic with BSR or 2:4 weights -> blocks kernels of dots, and launches."""
+    """linalg.generic with BSR, bitmap or 2:4 weights -> blocks kernels of dots, and launches."""
 
     name = "dot-contractions"
 
@@ -72,6 +74,7 @@ class DotContractions(ModulePass):
     tokens: int = 0
     even: bool = False
     member: int = 0
+    schedule: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = known_target(self.target)
@@ -104,15 +107,15 @@ class DotContractions(ModulePass):
         builder, schedules = self._form(view, epilogue, last)
         if not 0 <= self.member < len(schedules):
             raise NoSuchMember(member=self.member, count=len(schedules))
-        schedules.insert(0, schedules.pop(self.member))
+        printed = [str(schedule) for schedule in schedules]
+        chosen = printed.index(self.schedule) if self.schedule in printed else self.member
+        schedules.insert(0, schedules.pop(chosen))
         name = free_name(module, "dot")
         kernel = builder.kernel(name, schedules, target.name)
         for key in ("sparsecc.source", "sparsecc.place", "sparsecc.format_reason"):
             if key in last.attributes:
                 kernel.attributes[key] = last.attributes[key]
-        kernel.attributes["tile.reason"] = StringAttr(
-            f"the weight's tiles are multiplied as dense {view.dtype}, summed in {view.accumulator}"
-        )
+        kernel.attributes["tile.reason"] = StringAttr(_reason(view, target))
         module.body.block.add_op(kernel)
         launch = iteration.LaunchOp(name, builder.inputs, None, result.type)
         assert last.parent is not None
@@ -137,4 +140,15 @@ class DotContractions(ModulePass):
                 BlockRows(view, epilogue, result, self.even, weight),
                 block_schedules(weight, view.dtype, tokens),
             )
+        if view.packed.kind == BITMAP:
+            return Bitmaps(view, epilogue, result, self.even), bitmap_schedules(tokens)
         return Groups(view, epilogue, result, self.even), group_schedules(tokens)
+
+
+def _reason(view: ContractionView, target: Target) -> str:
+    """What becomes of the weight, for the plan."""
+    dense = f"multiplied as dense {view.dtype}, summed in {view.accumulator}"
+    if view.packed.kind == BLOCKS:
+        return f"the weight's tiles are {dense}"
+    by = " by tcgen05" if target.can(TargetAbility.TMEM) and view.dtype in HALVES else ""
+    return f"the weight's tiles are decompressed on chip and {dense}{by}"

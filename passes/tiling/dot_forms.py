@@ -115,6 +115,9 @@ class Groups(DotKernel):
         start = self.zeros((rows, tokens), accumulator_type(self.view))
         n, j = self.at["n"], self.lanes(1, groups)
         tile = b.add_op(arith.DivSIOp(n, b.fit(b.index(16), b.shape(n))))
+        if self.view.packed.batch is not None:
+            height = b.div(b.add(self.extents["n"], b.index(15)), 16)
+            tile = b.add(b.mul(self.at["b"], height), tile)
         row = self.rest(n, 16)
         all_groups = b.add_op(arith.MuliOp(units, b.index(16)))
 

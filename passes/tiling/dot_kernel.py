@@ -52,6 +52,9 @@ class DotKernel:
     weight_arrays: Sequence[tuple[str, Attribute]] = ()
     """Roles of the weight (without ``inN.``) and the types of their elements."""
 
+    sized = True
+    """Whether it is compiled for the extents that it meets."""
+
     def __init__(
         self, view: ContractionView, epilogue: Epilogue, result: SSAValue, even: bool
     ) -> None:
@@ -280,6 +283,9 @@ class DotKernel:
         loops = {letter: loop for loop, letter in self.view.letters.items()}
         named = ArrayAttr([StringAttr(names[loops[c]] if names else c) for c in self.letters])
         attributes["iteration.loops"] = attributes["iteration.order"] = named
+        if self.sized:
+            sizes = [names[loops[c]] if names else c for c in "tnk"]
+            attributes["tile.sizes"] = ArrayAttr([StringAttr(name) for name in sizes])
         spelled = [*(letters for _, letters in self.reads), self.epilogue.letters]
         attributes["iteration.maps"] = ArrayAttr(
             [

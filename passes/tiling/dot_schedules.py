@@ -2,7 +2,8 @@
 
 Family ``block_rows``: a program has one row of blocks; ``tokens`` columns of X; ``join``: blocks that one dot takes
 side by side along k; ``warps``; ``stages``: steps of the loop whose loads are on their way. Family ``groups``:
-``rows`` of the weight and ``tokens`` a program, ``groups`` of four columns a step.
+``rows`` of the weight and ``tokens`` a program, ``groups`` of four columns a step. Family ``bitmap``: ``rows`` and
+``tokens`` a program, which takes a tile of 64 columns a step.
 """
 
 from __future__ import annotations
@@ -72,3 +73,18 @@ def group_schedules(tokens: int | None) -> list[ScheduleAttr]:
     ]
     names = ("rows", "tokens", "groups", "warps", "stages")
     return [ScheduleAttr.of("groups", dict(zip(names, numbers, strict=True))) for numbers in found]
+
+
+def bitmap_schedules(tokens: int | None) -> list[ScheduleAttr]:
+    """Of a weight of bits and packed values. Decompression costs the same for any number of tokens, so programs have
+    many of them if there are."""
+    wide = min(max(LEAST_TOKENS, power_above(tokens or DEFAULT_TOKENS)), 128)
+    found = [
+        (64, wide, 4, 3),
+        (128, wide, 8, 3),
+        (64, wide, 4, 2),
+        (64, wide, 8, 2),
+        (32, wide, 4, 3),
+    ]
+    names = ("rows", "tokens", "warps", "stages")
+    return [ScheduleAttr.of("bitmap", dict(zip(names, numbers, strict=True))) for numbers in found]

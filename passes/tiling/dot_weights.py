@@ -1,4 +1,4 @@
-"""Weights that are multiplied as dense tiles: rows of dense blocks (BSR), and groups of four (2:4)."""
+"""Weights that are multiplied as dense tiles: rows of dense blocks (BSR), groups of four (2:4), and bitmaps."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sparsecc.dialects.sparse_tensor.types import format_of
 from sparsecc.dialects.tile.weights import PackedWeight, packed_weight
 
 BLOCKS = "blocks"
+BITMAP = "bitmap"
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,28 @@ def block_weight(type_: Attribute) -> BlockWeight | None:
     return BlockWeight(outer.dim, inner.dim, outer.div, inner.div)
 
 
+def bitmap_weight(type_: Attribute) -> PackedWeight | None:
+    """How a tensor type reads as rows of bits (or a batch of such matrices), as its packer takes it."""
+    fmt = format_of(type_)
+    if fmt is None or len(fmt.levels) not in (2, 3) or not fmt.is_permutation:
+        return None
+    if fmt.dim_order != tuple(range(fmt.rank)):
+        return None
+    if [level.name for level in fmt.levels][-2:] != ["dense", "bitmap"]:
+        return None
+    batched = len(fmt.levels) == 3
+    if batched and fmt.levels[0].name != "dense":
+        return None
+    rank = len(fmt.levels)
+    return PackedWeight(BITMAP, 0 if batched else None, rank - 2, rank - 1)
+
+
 def dot_weight(type_: Attribute) -> PackedWeight | None:
     """A weight that a dot kernel can read."""
     blocks = block_weight(type_)
     if blocks is not None:
         return PackedWeight(BLOCKS, None, blocks.rows, blocks.reduction)
+    if (bits := bitmap_weight(type_)) is not None:
+        return bits
     packed = packed_weight(type_)
     return packed if packed is not None and packed.kind == "2:4" else None

@@ -28,8 +28,8 @@ contiguous along j, k and k. Factors, a start and elementwise operations that fo
 
 Options say what types do not: ``tokens`` how many columns X has (or how many terms a sampled product sums),
 ``reduction`` its rows, ``length`` the mean length of A's rows, ``skewed`` whether some are much longer, ``even``
-whether the contiguous extents are multiples of 16 and arrays begin at multiples of 16 bytes, which a launch checks. The
-other options choose a schedule by its numbers.
+whether the contiguous extents are multiples of 16 and arrays begin at multiples of 16 bytes, which a launch checks.
+``member`` chooses from the space of schedules; so does ``schedule``, as it prints, where the space has it.
 """
 
 from __future__ import annotations
@@ -80,17 +80,15 @@ FORMS: dict[str, type[RowKernel]] = {
     "row_groups": Groups,
     "row_bins": Bins,
 }
-NUMBERS = ("columns", "positions", "rows", "lanes", "entries", "depth", "warps")
-"""Options that are numbers of schedules."""
 
 
 class NegativeRowOption(PassError):
     text = "{option} is {value}; row-contractions wants 0 (not known) or more"
 
 
-class NoRowSchedule(PassError):
-    text = "no schedule of this product's kernel has {numbers}"
-    help_text = "known: {known}"
+class NoSuchRowMember(PassError):
+    text = "the space of this product has {count} schedules, and member of row-contractions is {member}"
+    help_text = "members count from 0"
 
 
 @dataclass(frozen=True)
@@ -105,17 +103,12 @@ class RowContractions(ModulePass):
     length: int = 0
     skewed: bool = True
     even: bool = False
-    columns: int = 0
-    positions: int = 0
-    rows: int = 0
-    lanes: int = 0
-    entries: int = 0
-    depth: int = 0
-    warps: int = 0
+    member: int = 0
+    schedule: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = known_target(self.target)
-        for option in ("tokens", "reduction", "length", *NUMBERS):
+        for option in ("tokens", "reduction", "length"):
             if (value := getattr(self, option)) < 0:
                 raise NegativeRowOption(option=option, value=value)
         for fn in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
@@ -172,13 +165,13 @@ class RowContractions(ModulePass):
         return segment_schedules(facts) if "t" in letters else vector_schedules(facts)
 
     def _chosen(self, schedules: list[ScheduleAttr]) -> list[ScheduleAttr]:
-        """The schedules, with the first that has the numbers of the options in front."""
-        wanted = {name: value for name in NUMBERS if (value := getattr(self, name))}
-        for number, schedule in enumerate(schedules):
-            if wanted.items() <= schedule.numbers().items():
-                return [schedule, *schedules[:number], *schedules[number + 1 :]]
-        numbers = ", ".join(f"{name} = {value}" for name, value in wanted.items())
-        raise NoRowSchedule(numbers=numbers, known="; ".join(map(str, schedules)))
+        """The schedules, with the one that options name in front."""
+        if not 0 <= self.member < len(schedules):
+            raise NoSuchRowMember(member=self.member, count=len(schedules))
+        printed = [str(schedule) for schedule in schedules]
+        chosen = printed.index(self.schedule) if self.schedule in printed else self.member
+        schedules.insert(0, schedules.pop(chosen))
+        return schedules
 
     def _launch(
         self, module: ModuleOp, builder: RowKernel, schedules: list[ScheduleAttr],

@@ -22,6 +22,7 @@ class Segments(RowKernel):
     layout = row_tables.SEGMENTS
     tables = ("segments",)
     counts = ("segment_count", "slot_count")
+    segments, slots = "segments", "slot_count"
 
     def axes(self) -> list[blocks.Factor]:
         segments = blocks.Factor(f"{self.matrix}.segment_count")
@@ -95,8 +96,9 @@ class Bins(Vector):
     """A part of a long row, or a group of rows of like lengths a program, as the table of groups says."""
 
     layout = row_tables.BINNED
-    tables = ("groups", "order", "segments")
-    counts = ("group_count", "slot_count")
+    tables = ("groups", "order", "long_segments")
+    counts = ("group_count", "long_slot_count")
+    segments, slots = "long_segments", "long_slot_count"
 
     def axes(self) -> list[blocks.Factor]:
         return [blocks.Factor(f"{self.matrix}.group_count")]

@@ -69,10 +69,13 @@ def times(b: BlockBuilder, x: SSAValue, y: SSAValue) -> SSAValue:
 class RowKernel(DotKernel):
     """A product with a matrix of sparse rows; a form says what a program does."""
 
+    sized = False
     layout = ""
     tables: Sequence[str] = ()
     counts: Sequence[str] = ()
     """Tables that the form reads, and numbers that count what is in them."""
+    segments = slots = ""
+    """Those of segments and of slots among them."""
 
     def __init__(
         self, view: ContractionView, epilogue: Epilogue, result: SSAValue, even: bool, fmt: Format
@@ -90,16 +93,16 @@ class RowKernel(DotKernel):
     def _arguments(self) -> None:
         super()._arguments()
         self._request([(f"{self.matrix}.{count}", i32) for count in self.counts])
-        if "slot_count" in self.counts:
+        if self.slots:
             self._request([("work.partial", buffer(self.sum)), ("work.counters", buffer(i32))])
 
     def _attributes(self, fn: func.FuncOp, schedules: Sequence[ScheduleAttr], target: str) -> None:
         super()._attributes(fn, schedules, target)
         fn.attributes["tile.packs"] = DictionaryAttr({self.matrix: StringAttr(self.layout)})
-        if "slot_count" in self.counts:
+        if self.slots:
             assert isinstance(self.sum, FixedBitwidthType)
             size = self.sum.bitwidth // 8
-            slots = blocks.Factor(f"{self.matrix}.slot_count")
+            slots = blocks.Factor(f"{self.matrix}.{self.slots}")
             sums, counters = [blocks.Factor("", size), slots], [blocks.Factor("", 4), slots]
             if "t" in self.letters:
                 sums.append(self._factor("t", 1))
@@ -127,7 +130,7 @@ class RowKernel(DotKernel):
 
     def segment(self, number: SSAValue) -> list[SSAValue]:
         """The row of a segment, where it starts and ends, and how many parts the row has."""
-        words = [self.word("segments", SEGMENT, number, at) for at in range(4)]
+        words = [self.word(self.segments, SEGMENT, number, at) for at in range(4)]
         for word, name in zip(words, ("row", "lo", "hi", "parts"), strict=True):
             word.name_hint = name
         return words
@@ -161,8 +164,8 @@ class RowKernel(DotKernel):
         step = max(1, min(32, TOGETHER // max(shape)))
 
         def put() -> Sequence[SSAValue]:
-            first = self.word("segments", SEGMENT, segment, 4)
-            number = self.word("segments", SEGMENT, segment, 5)
+            first = self.word(self.segments, SEGMENT, segment, 4)
+            number = self.word(self.segments, SEGMENT, segment, 5)
             first.name_hint, number.name_hint = "first", "number"
             partial, counters = self.values["work.partial"], self.values["work.counters"]
             masks = [self.masks["t"]] if "t" in self.letters else []

@@ -9,9 +9,10 @@ Roles of tables are those of a kernel's arguments, and so are those of the numbe
     :data:`PART` entries; parts come by falling length. A row of several parts has a slot for each, which holds its sum
     until the last one is there. Numbers ``segment_count``, ``slot_count``.
 ``CSR-bins``
-    ``order``, the rows by falling length; ``segments`` as above of rows longer than the first of :data:`BINS`, cut at
-    :data:`LONG_PART`; ``groups``, rows of :data:`GROUP` words: the kind, where its things start and end. Kind 0 is one
-    segment, kind b a group of rows of the b-th bin from ``order``. Numbers ``group_count``, ``slot_count``.
+    ``order``, the rows by falling length; ``long_segments``, the same as ``segments`` of the rows longer than the first
+    of :data:`BINS`, cut at :data:`LONG_PART`; ``groups``, rows of :data:`GROUP` words: the kind, where its things start
+    and end. Kind 0 is one segment, kind b a group of rows of the b-th bin from ``order``. Numbers ``group_count``,
+    ``long_slot_count``.
 ``CSR-entries``
     ``rows``, the row of each entry. Number ``entry_count``.
 
@@ -22,6 +23,8 @@ from __future__ import annotations
 
 SEGMENTS, BINNED, ENTRIES = "CSR-segments", "CSR-bins", "CSR-entries"
 LAYOUTS = (SEGMENTS, BINNED, ENTRIES)
+COUNTS = {SEGMENTS: "segment_count", BINNED: "group_count", ENTRIES: "entry_count"}
+"""By layout: the number that only it has."""
 SEGMENT, GROUP = 6, 3
 """Words of a segment and of a group."""
 PART, LONG_PART = 512, 1024

@@ -172,7 +172,7 @@ class _Search:
         """Compile what the cache has not got, side by side."""
         if self.machine.interprets:
             return
-        from sparsecc.backends.triton.compile_process import CompileError, compile_many
+        from sparsecc.backends.triton.compile_process import compile_many
 
         target = self.base.request.target
         owners = [(s, t.source) for s, c in candidates.items() for t in c.plan.tiles]
@@ -183,7 +183,7 @@ class _Search:
             [source for _, source in missing], target, workers, lambda _n, _found: tick()
         )
         for (schedule, _), result in zip(missing, made, strict=True):
-            if isinstance(result, CompileError):
+            if isinstance(result, SparseccError):
                 self.failed[schedule] = result.message
             else:
                 tile_cache.keep(result)

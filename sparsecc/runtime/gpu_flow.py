@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from sparsecc.request import Request
 from sparsecc.runtime import tile_cache
 from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.runtime.flow import Entry, Flow, Passes, Remake, Times, timed
+from sparsecc.runtime.schedules import read_schedule
 from sparsecc.targets import known_target
 
 if TYPE_CHECKING:
@@ -24,35 +24,25 @@ class UnknownSchedule(UsageError):
     text = "kernel {kernel} has no schedule {schedule}"
 
 
-class BadSchedule(UsageError):
-    text = "{schedule!r} is no schedule"
-    help_text = 'write it as it is printed: #tile.schedule<"family", {{name = number}}>'
-
-
 class UnknownKernel(UsageError):
     text = "the program has no GPU kernel {kernel!r}"
 
 
 def _passes(request: Request) -> Passes:
-    from sparsecc.backends.triton.pipeline import FAMILIES, OPTIONS, STAGES
+    from sparsecc.backends.triton.pipeline import FIXED, NUMBERS, OPTIONS, STAGES, WHOLE
 
-    options = {
+    options: dict[str, dict[str, str]] = {
         name: {key: str(value) for key in keys if (value := getattr(request, key)) is not None}
         for name, keys in OPTIONS.items()
     }
+    options.update({name: dict(fixed) for name, fixed in FIXED.items()})
     for _, schedule in request.schedules:
         family, numbers = read_schedule(schedule)
-        if family in FAMILIES:
-            options.setdefault(FAMILIES[family], {}).update(numbers)
+        if family in NUMBERS:
+            options.setdefault(NUMBERS[family], {}).update(numbers)
+        if family in WHOLE:
+            options.setdefault(WHOLE[family], {})["schedule"] = schedule
     return {stage: [(n, options.get(n, {})) for n in names] for stage, names in STAGES.items()}
-
-
-def read_schedule(text: str) -> tuple[str, dict[str, str]]:
-    """The family and the numbers of a schedule as its attribute prints. Raises BadSchedule."""
-    match = re.fullmatch(r'#tile\.schedule<"(\w+)", \{(.*)\}>', text)
-    if match is None:
-        raise BadSchedule(schedule=text)
-    return match[1], dict(re.findall(r"(\w+) = (-?\d+)", match[2]))
 
 
 def _build(module: ModuleOp, request: Request, times: Times) -> tuple[Plan, bytes]:
@@ -73,6 +63,7 @@ def _emitter(request: Request) -> Callable[[FuncOp], TileSource]:
 
 def choose_schedules(module: ModuleOp, request: Request) -> None:
     """Give kernels the schedules that the request names. Raises UnknownKernel, UnknownSchedule."""
+    from xdsl.dialects.builtin import StringAttr
     from xdsl.dialects.func import FuncOp
 
     from sparsecc.dialects.reading import elements
@@ -85,14 +76,14 @@ def choose_schedules(module: ModuleOp, request: Request) -> None:
     for name, wanted in request.schedules:
         if name not in kernels:
             raise UnknownKernel(kernel=name, help=did_you_mean(name, list(kernels)))
-        space = {str(s): s for s in elements(kernels[name].attributes.get("tile.space"))}
-        if wanted == str(kernels[name].attributes.get("tile.schedule")):
-            continue
-        if wanted not in space:
-            raise UnknownSchedule(
-                kernel=name, schedule=wanted, help=f"legal: {'; '.join(space) or 'none'}"
-            )
-        kernels[name].attributes["tile.schedule"] = space[wanted]
+        attributes = kernels[name].attributes
+        if wanted == str(attributes.get("tile.schedule")):
+            continue  # a pass has made it so
+        space = {str(s): s for s in elements(attributes.get("tile.space"))}
+        if wanted not in space or attributes.get("tile.form") == StringAttr("blocks"):
+            legal = "; ".join(space) or "none"
+            raise UnknownSchedule(kernel=name, schedule=wanted, help=f"legal: {legal}")
+        attributes["tile.schedule"] = space[wanted]
 
 
 def _text(module: ModuleOp, request: Request, stage: str) -> str:

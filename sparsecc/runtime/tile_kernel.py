@@ -17,9 +17,10 @@ import numpy as np
 
 from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.formats import parse_format
+from sparsecc.formats.row_tables import LAYOUTS
 from sparsecc.kernel import Compiled, Launch, TileLaunch
 from sparsecc.request import Request
-from sparsecc.runtime import packs, tile_cache, tile_variants
+from sparsecc.runtime import packs, row_sizes, tile_cache
 from sparsecc.runtime.compiled_kernel import (
     BadOutput,
     Kernel,
@@ -28,10 +29,16 @@ from sparsecc.runtime.compiled_kernel import (
 )
 from sparsecc.runtime.flow import Entry, Remake
 from sparsecc.runtime.machines import TORCH, Machine, current_gpu, gpu, interpreter, is_torch
+from sparsecc.runtime.schedules import read_schedule
 from sparsecc.runtime.tile_execute import TileProgram
 from sparsecc.runtime.tile_operands import Bound, Slot
 from sparsecc.runtime.tile_recipe import Recipes
 from sparsecc.runtime.tile_results import host_result, torch_result
+from sparsecc.runtime.tile_sizes import bucket as bucket
+from sparsecc.runtime.tile_sizes import sizes_of
+
+TOKENS = 16
+"""Tokens that are assumed where nobody says how many there will be."""
 
 
 class NoMachineCode(UsageError):
@@ -80,7 +87,7 @@ class TileKernel(Kernel):
         self.gpu_slots = {s.name: s for s in self._slots()}
         self.recipes = Recipes([o.name for o in plan.operands])
         self.sized = next((t for t in plan.tiles if t.sizes is not None), None)
-        self.tabled = tile_variants.tabled(plan)
+        self.tabled = row_sizes.tabled(plan)
 
     def _slots(self) -> list[Slot]:
         slots: list[Slot] = []
@@ -89,21 +96,26 @@ class TileKernel(Kernel):
         ):
             strides: list[set[int]] = []
             packing: str | None = None
-            launched = False
+            tables: list[str] = []
+            launched = plain = False
             for step in self.plan.tiles:
                 for k, source in enumerate(step.launch.inputs):
                     if source != number:
                         continue
                     launched = True
-                    packing = next((layout for at, layout in step.packs if at == k), packing)
+                    layout = next((layout for at, layout in step.packs if at == k), None)
+                    if layout in LAYOUTS:
+                        tables.append(layout)  # beside the arrays as they are stored
+                    else:
+                        packing, plain = layout or packing, plain or layout is None
                     strides.append(_free_strides(step, k, len(operand.shape)))
+            converted = any(getattr(s, "source", None) == number for s in self.plan.steps)
+            if packing is not None and (plain or converted):
+                raise packs.ReadTwoWays(name=operand.name, layout=packing)
             free = frozenset(set[int].intersection(*strides)) if strides else frozenset[int]()
-            converts = not launched and any(
-                getattr(s, "source", None) == number for s in self.plan.steps
-            )
-            slots.append(
-                Slot(operand, wanted, free, packing, converts, self.machine, self._say, self._note)
-            )
+            converts = converted and not launched
+            say, beside = (self._say, self._note), tuple(dict.fromkeys(tables))
+            slots.append(Slot(operand, wanted, free, packing, converts, self.machine, *say, beside))
         return slots
 
     def _note(self, note: str) -> bool:
@@ -223,18 +235,28 @@ class TileKernel(Kernel):
         self.recipes.known.clear()
 
     def fitting(self, tensors: list[Any], out: Any = None) -> TileKernel:
-        """This program compiled for operands, where code depends on more of them than types say."""
-        options = tile_variants.options(self, tensors, out)
+        """This program compiled for operands, where its code depends on more of them than their types say."""
+        tokens, options = self.request.tokens, None
+        if self.sized is not None:
+            options = sizes_of(tokens, self.plan, self.sized, tensors)
+        elif self.tabled is not None:
+            options = row_sizes.rows_of(tokens, *self.tabled, tensors, out)
         if options is None:
             return self
-        key = tuple(options.items())
+        key = tuple(options.values())
         found = self.variants.get(key)
         if found is None:
-            assert self.remake is not None
-            made = self.remake(**options)
-            assert isinstance(made, TileKernel)
-            found = self.variants[key] = made
+            found = self.variants[key] = self.variant(**options)
         return found
+
+    def variant(
+        self, tokens: int | None, rows: int | None = None, reduction: int | None = None, **more: Any
+    ) -> TileKernel:
+        """This program compiled for a size, a packing and an alignment of its operands."""
+        assert self.remake is not None
+        made = self.remake(tokens=tokens, rows=rows, reduction=reduction, **more)
+        assert isinstance(made, TileKernel)
+        return made
 
     def check_out(self, out: Any, tensors: list[Any]) -> None:
         """Raise BadOutput for what can't take the result."""
@@ -266,19 +288,30 @@ class TileKernel(Kernel):
         if problem:
             raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static)
 
-    def pack(self, **weights: Any) -> Any:
+    def pack(self, *, tokens: int | None = None, **weights: Any) -> Any:
         """Weights in the layout that the kernel reads: one PackedOperand, or several by name.
 
-        A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor."""
+        A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor. ``tokens``: how many
+        the weight will mostly be multiplied with, for layouts that have a choice (2:4+CSR: how deep its chunks are)."""
         found: dict[str, Any] = {}
         for name, weight in weights.items():
             self.check_known(name)
             slot = self.gpu_slots[name]
-            if slot.packing is None:
-                known = [n for n, s in self.gpu_slots.items() if s.packing is not None]
+            layout = slot.packing or next(iter(slot.tables), None)
+            if layout is None:
+                known = [n for n, s in self.gpu_slots.items() if s.packing or s.tables]
                 raise packs.NotPacked(name=name, known=", ".join(known) or "none")
-            found[name] = packs.pack(slot.packing, weight)
+            found[name] = packs.pack(layout, weight, **self._choice(slot, weight, tokens))
         return next(iter(found.values())) if len(found) == 1 else found
+
+    def _choice(self, slot: Slot, weight: Any, tokens: int | None) -> dict[str, int]:
+        """What a layout leaves open, as the first schedule for such a weight has it."""
+        if slot.packing != "2:4+CSR" or len(weight.shape) < 2 or self.remake is None:
+            return {}
+        rows, reduction = (int(n) for n in weight.shape[-2:])
+        wanted = self.variant(bucket(tokens or self.request.tokens or TOKENS), rows, reduction)
+        assert wanted.sized is not None
+        return {"steps": int(read_schedule(wanted.sized.schedule)[1]["steps"])}
 
     def check_known(self, name: str) -> None:
         if name not in self.gpu_slots:

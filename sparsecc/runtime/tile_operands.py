@@ -15,11 +15,12 @@ import numpy as np
 
 from sparsecc.diagnostics import OperandError
 from sparsecc.formats import Format, known_name, parse_format
-from sparsecc.formats.row_tables import LAYOUTS
+from sparsecc.formats.row_tables import COUNTS
 from sparsecc.kernel import Operand
+from sparsecc.runtime import packs
 from sparsecc.runtime.compiled_kernel import WrongDtype, WrongExtent, WrongRank, in_format
 from sparsecc.runtime.machines import OURS, Machine, is_torch
-from sparsecc.runtime.row_operands import tables
+from sparsecc.runtime.row_operands import tables as tables_of
 from sparsecc.runtime.torch_formats import WrongTorchLayout, compressed, torch_format
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -138,6 +139,8 @@ class Slot:
     machine: Callable[[], Machine]
     say: Callable[[str], None]
     note: Callable[[str], object]
+    tables: tuple[str, ...]
+    """Layouts whose tables the kernels read beside its arrays as they are stored."""
     kept: dict[tuple[int, int, str], tuple[Any, Bound]] = field(
         default_factory=dict[tuple[int, int, str], tuple[Any, Bound]]
     )
@@ -150,7 +153,6 @@ class Slot:
         self.dense = self.wanted.is_dense and self.wanted.is_permutation
         self.order = self.wanted.dim_order if self.dense else ()
         self.layout = known_name(self.wanted)
-        self.tabled = self.packing in LAYOUTS
 
     def take(self, given: Any) -> Bound | SparseTensor:
         """The operand for the plan. Raises OperandError."""
@@ -189,7 +191,7 @@ class Slot:
         shape = tuple(tensor.shape)
         self.check_shape(shape)
         strided = str(tensor.layout) == "torch.strided"
-        if self.packing is not None and strided and not self.tabled:
+        if self.packing is not None and strided:
             return self.remembered(tensor, lambda: self.packed(tensor))
         if self.dense and strided:
             return self.as_it_lies(tensor, shape)
@@ -244,17 +246,18 @@ class Slot:
 
     def complete(self, tensor: Bound) -> Bound:
         """With the tables that the kernel reads beside its arrays."""
-        if not self.tabled:
+        if not self.tables:
             return tensor
-        assert self.packing is not None
         self.check_widths(tensor.arrays)
-        if "longest" in tensor.facts:
-            return tensor
-        arrays, facts = tables(self.packing, tensor.arrays["positions1"])
-        self.note(
-            f"operand {self.name}: its rows are shared out by {self.packing}, tables of its positions"
-        )
-        return bound(tensor.shape, tensor.arrays | arrays, tensor.format, {**tensor.facts, **facts})
+        arrays, facts = dict(tensor.arrays), dict(tensor.facts)
+        for layout in self.tables:
+            if COUNTS[layout] not in facts:
+                more, known = tables_of(layout, tensor.arrays["positions1"])
+                arrays, facts = arrays | more, facts | known
+                self.note(
+                    f"operand {self.name}: its rows are shared out by {layout}, tables of its positions"
+                )
+        return bound(tensor.shape, arrays, tensor.format, facts)
 
     def coordinates(self, tensor: Any, shape: tuple[int, ...]) -> Bound:
         if not tensor.is_coalesced():
@@ -288,11 +291,11 @@ class Slot:
     # -- packed operands, and those of the host ------------------------------------------------
 
     def of_packed(self, given: Any) -> Bound:
-        stored = self.tabled and given.layout == self.layout
-        if given.layout != (self.packing or self.layout) and not stored:
-            raise WrongPacking(
-                name=self.name, found=given.layout, wanted=self.packing or self.layout
-            )
+        wanted = self.packing or self.layout
+        found = packs.described(given.layout, given.facts)
+        wanted = packs.described(wanted, packs.SIZES.get(wanted, {}))
+        if found != wanted and given.layout not in (*self.tables, self.layout):
+            raise WrongPacking(name=self.name, found=found, wanted=wanted)
         if given.dtype != self.operand.dtype:
             raise WrongDtype(name=self.name, found=given.dtype, wanted=self.operand.dtype)
         self.check_shape(tuple(given.shape))
@@ -314,13 +317,11 @@ class Slot:
 
     def packed(self, weight: Any) -> Bound:
         """A weight that is not packed yet: packed now, and kept while it lives."""
-        from sparsecc.runtime.packs import pack
-
         assert self.packing is not None
         self.say(
             f"operand {self.name}: packed as {self.packing}; kernel.pack({self.name}=...) does it once for all"
         )
-        return self.unpacked(pack(self.packing, weight))
+        return self.unpacked(packs.pack(self.packing, weight))
 
     def of_host(self, tensor: SparseTensor, owner: Any) -> Bound | SparseTensor:
         """A tensor of the host; kept on the device while its owner (None: nobody) lives."""
@@ -338,7 +339,7 @@ class Slot:
             return tensor
 
         def make() -> Bound:
-            if self.packing is not None and not self.tabled:
+            if self.packing is not None:
                 return self.packed(tensor)
             fitting = tensor
             if actual_format(tensor) != self.wanted:

@@ -74,8 +74,8 @@ def _bin_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
         begin = end
     table = xp.contiguous(xp.cast(table, 32))
     joined = xp.contiguous(xp.cast(xp.concatenate(groups), 32))
-    arrays = {"order": xp.cast(order, 32), "segments": table, "groups": joined}
-    return arrays, {"group_count": len(joined), "slot_count": slots}
+    arrays = {"order": xp.cast(order, 32), "long_segments": table, "groups": joined}
+    return arrays, {"group_count": len(joined), "long_slot_count": slots}
 
 
 def _groups(xp: Arrays, kind: int, begin: int, end: int, rows: int) -> Array:

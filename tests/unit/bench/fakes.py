@@ -89,6 +89,13 @@ class FakeCuda:
     def set_sync_debug_mode(self, mode: str) -> None:
         self.mode = mode
 
+    def _sleep(self, cycles: int) -> None:
+        """Time that lies before what is measured."""
+        self.now += 1.0
+        self.slept = cycles
+
+    slept = 0
+
     def waiting(self, ms: float, openly: bool = True) -> Callable[[], None]:
         """The same for something that can't be captured; torch notices it if it waits openly."""
 

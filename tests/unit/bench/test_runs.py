@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sparsecc.bench import report
+from sparsecc.bench import report, results
 from sparsecc.bench.cells import Cell, all_cells
 from sparsecc.bench.problem import Candidate, Problem
-from sparsecc.bench.results import OURS, Latency, Result, Run, Time, read_runs
-from sparsecc.bench.runner import DeviceLost, Runner, Settings
+from sparsecc.bench.results import FIRST, OURS, Latency, Result, Run, Time, read_runs
+from sparsecc.bench.runner import SKIPPED, DeviceLost, Runner, Settings
 from sparsecc.bench.svg import Plot
 from sparsecc.bench.weights import Matrix
 from sparsecc.cli import bench as command
@@ -42,7 +44,7 @@ class Fakes:
         return Candidate(name, calls, lambda y: y, 1000)
 
     def ours(self, problem: Problem) -> Iterator[Candidate]:
-        yield self.candidate(problem, "slow", 9.0)
+        yield self.candidate(problem, "default", 9.0)
         yield self.candidate(problem, "fast", 5.0)
         yield self.candidate(problem, "wrong", 1.0, change=1.0)
 
@@ -64,19 +66,21 @@ def test_a_cell() -> None:
     (result,) = fakes.runner().run([SMALL])
     assert {f: (t.candidate, t.us) for f, t in result.times.items()} == {
         OURS: ("fast", 5.0),
+        FIRST: ("default", 9.0),
         "dense": ("way 3", 17.0),
         "cuSPARSELt": ("default", 30.0),
     }
     assert result.ratio("dense") == pytest.approx(3.4)
     assert result.nnz == 64 * 32
-    assert result.failures["cuSPARSELt: broken"] == "RuntimeError: no kernel image"
+    assert result.failures["cuSPARSELt: what follows default"] == "RuntimeError: no kernel image"
     assert result.failures["sparsecc: wrong"].startswith("wrong: error ")
     assert [(v["against"], v["passed"]) for v in result.verdicts()] == [
         (["dense"], True),
         (["cuSPARSELt"], True),
     ]
-    # Of four ways only the best two of a first look stay: 3 rounds of 2 + 2 + 1, and 4 looks.
-    assert len(fakes.timer.measured) == 3 * 5 + 4
+    # Of four ways only the best two of a first look stay: 3 rounds of 2 + 2 + 1, and 2 + 4 + 1 looks.
+    assert len(fakes.timer.measured) == 3 * 5 + 7
+    assert result.rivals == {"dense": 17.0, "cuSPARSELt": 30.0}
 
 
 def test_without_a_time_of_ours_every_bar_is_missed() -> None:
@@ -111,11 +115,81 @@ def test_cells_share_their_matrix_and_a_lost_device_ends_the_run() -> None:
     def fail() -> None:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    runner = Fakes().runner(alive=fail)
-    results = runner.run([SMALL, other])
-    assert next(results).ours
-    with pytest.raises(DeviceLost, match="illegal memory access"):
-        next(results)
+    with pytest.raises(DeviceLost, match="with sparsecc: ours: .*illegal memory access"):
+        next(Fakes().runner(alive=fail).run([SMALL]))
+
+
+@pytest.mark.parametrize("last", ["way 1", "default", "what follows default"])
+def test_who_has_lost_the_device_is_named_and_can_be_left_out(last: str) -> None:
+    """A run that begins anew without it measures the rest."""
+    fakes = Fakes()
+    lost = False
+    family = "dense" if last.startswith("way") else "cuSPARSELt"
+
+    def alive() -> None:
+        if lost:
+            raise RuntimeError("CUDA error: an illegal instruction was encountered")
+
+    def lose() -> None:
+        nonlocal lost
+        lost = True
+
+    def rival(problem: Problem) -> Iterator[Candidate]:
+        for name in ("default", "way 1", "way 2"):
+            made = fakes.candidate(problem, name, 20.0)
+            if name == last:
+                calls = (lambda: lose() or problem.reference.float(),)
+                made = replace(made, calls=calls)
+            yield made
+            if last == f"what follows {name}":
+                lose()
+
+    def run(*skip: str) -> Result:
+        nonlocal lost
+        lost = False
+        runner = fakes.runner(alive=alive, skip=frozenset((SMALL.name, name) for name in skip))
+        runner.peers = {"dense": (fakes.dense,), "cuSPARSELt": (fakes.broken,)} | {family: (rival,)}
+        return next(runner.run([SMALL]))
+
+    with pytest.raises(DeviceLost) as error:
+        run()
+    assert error.value.facts["candidate"] == f"{family}: {last}"
+    result = run(f"{family}: {last}")
+    assert result.failures[f"{family}: {last}"] == SKIPPED
+    assert set(result.times) == {OURS, FIRST, "dense", "cuSPARSELt"}
+
+
+def test_a_slow_moment_is_measured_again() -> None:
+    class Moments:
+        best = 4.0
+        rates = [2.0, 4.0, 3.9, 4.0]
+        warmed = 0
+
+        def now(self) -> float:
+            return self.rates.pop(0)
+
+        def warm(self) -> None:
+            self.warmed += 1
+
+    moments = Moments()
+    (result,) = Fakes().runner(pace=moments).run([SMALL])
+    assert (result.copied, moments.rates, moments.warmed) == (3.9, [], 1)
+
+
+def test_a_rival_may_be_less_exact() -> None:
+    fakes = Fakes()
+
+    def rival(problem: Problem) -> Iterator[Candidate]:
+        scale = float(problem.reference.square().mean().sqrt())
+        yield fakes.candidate(problem, "close", 20.0, change=5e-5 * scale)
+        yield fakes.candidate(problem, "far", 10.0, change=5e-4 * scale)
+
+    runner = fakes.runner()
+    runner.peers = {"dense": (rival,), "cuSPARSELt": (fakes.broken,)}
+    (result,) = runner.run([SMALL])
+    assert (result.times["dense"].candidate, result.times["dense"].loose) == ("close", True)
+    assert "dense: far" in result.failures
+    assert "20 (~)" in report.group_table([result])
 
 
 def time(us: float) -> Time:
@@ -162,7 +236,7 @@ def test_tables() -> None:
     assert len(lines) == 2  # f16 and bf16
     cells = [part.strip() for part in lines[0].strip("|").split("|")]
     assert cells == [
-        "4096x4096, M = 8", "10", "1900", "15.5", "1.55", "15.5", "1.55",
+        "4096x4096, M = 8", "10", "", "1900", "15.5", "1.55", "15.5", "1.55",
         "1.6 dense, 1 cuSPARSELt", "MISSED, ok",
     ]  # fmt: skip
     assert "2:4/f16/2:4/2:4/50%/4096x4096/8: 1.55 of dense, bar 1.6" in text
@@ -248,13 +322,25 @@ def test_the_command_measures(
     class Timer(FakeTimer):
         def forget(self) -> None: ...
 
-    def facts(timer: object) -> dict[str, Any]:
+    class Pace:
+        best = 4.3e12
+
+        def now(self) -> float:
+            return 4.2e12
+
+    def facts(pace: object) -> dict[str, Any]:
+        assert isinstance(pace, Pace)
         return dict(machine)
 
-    def compile_all(cells: object, target: str, workers: int) -> Iterator[tuple[Cell, int | str]]:
-        assert (cells, target, workers) == (small, "sm_90", 3)
-        yield small[0], 17
-        yield small[0], "no kernel for it"
+    def no_kernel(cell: Cell) -> str:
+        return "no kernel for it"
+
+    @contextmanager
+    def compile_ahead(
+        cells: Any, target: str, workers: int
+    ) -> Generator[Callable[[Cell], int | str]]:
+        assert (list(cells), target, workers) == (left, "sm_90", 3)
+        yield no_kernel
 
     def ours(target: str) -> Any:
         return fakes.ours
@@ -264,16 +350,18 @@ def test_the_command_measures(
 
     fakes.timer = Timer()
     replacements: dict[str, Any] = {
-        "GraphTimer": lambda: fakes.timer, "compile_all": compile_all, "Ours": ours,
+        "GraphTimer": lambda: fakes.timer, "compile_ahead": compile_ahead, "Ours": ours,
         "measure_latencies": latencies, "Settings": lambda: Settings(device="cpu"),
     }  # fmt: skip
     for name, value in replacements.items():
         monkeypatch.setattr(command, name, value)
+    monkeypatch.setattr(command.machine, "Pace", Pace)
     monkeypatch.setattr(command.machine, "facts", facts)
     monkeypatch.setattr(command.machine, "find_gpu", lambda: "sm_90")
     monkeypatch.setattr(command.cell_table, "all_cells", lambda: small)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     path = tmp_path / "a.json"
+    left = list(small)
     assert main(["bench", "gpu", "--json", str(path), "--workers", "3"]) == 0
     out, err = capsys.readouterr()
     data = json.loads(path.read_text())
@@ -286,3 +374,27 @@ def test_the_command_measures(
     assert "no kernel for it" in err
     assert "1/1 2:4/f32" in err
     assert "Cells: 1. Bars: 2, missed: 0." in out
+    # A run that goes on has nothing left to do.
+    left = []
+    monkeypatch.setattr(results, "all_cells", lambda: small)
+    command_line = ["bench", "gpu", "--json", str(path), "--resume", "--workers", "3"]
+    assert main(command_line) == 0
+    assert json.loads(path.read_text()) == data
+
+
+def test_a_run_goes_on_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[list[str]] = []
+
+    def execv(path: str, arguments: list[str]) -> None:
+        assert path == arguments[0]
+        begun.append(arguments[1:])
+
+    monkeypatch.setattr(command.os, "execv", execv)
+    options = Namespace(
+        only=["2:4 f16", "latency"], skip=["a | b"], json="x.json", quick=True, docs=None, target=None, workers=2
+    )  # fmt: skip
+    command._go_on(options, "c | d: e")  # pyright: ignore[reportPrivateUsage] # ends the process elsewhere
+    assert begun == [
+        ["-m", "sparsecc", "bench", "gpu", "--json", "x.json", "--resume", "--only=2:4 f16", "--only=latency",
+         "--skip=a | b", "--skip=c | d: e", "--quick", "--workers=2"]
+    ]  # fmt: skip

@@ -4,37 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
-from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
 
-from sparsecc.backends.triton.emit import emit_kernel
-from sparsecc.backends.triton.interpret import interpret
 from sparsecc.backends.triton.load import compile_source, sass
 from sparsecc.backends.triton.operands import pack_2_4, pack_stored
-from sparsecc.dialects import iteration
 from sparsecc.dialects.reading import elements
 from sparsecc.formats.names import bsr
-from sparsecc.frontends.mlir_text import parse_module, verify_module
-from sparsecc.kernel import TileSource
-from sparsecc.pipeline import run_passes
-from sparsecc.runtime.reference import evaluate_module
 from sparsecc.storage.pack import pack_dense
-from sparsecc.targets import known_target
-from tests.unit.passes.programs import COLUMN_MAJOR, Program, Tensor, product, weight
+from tests.unit.passes.dots import Array, check, kernels, matched, random, source_of
+from tests.unit.passes.programs import Program, Tensor, product, weight
 
-Array = Any
 PLAIN = ["%p = arith.mulf %W, %X : f32", "%s = arith.addf %out, %p : f32", "linalg.yield %s : f32"]
-KINDS: dict[str, Any] = {
-    "f16": np.float16,
-    "bf16": ml_dtypes.bfloat16,
-    "f32": np.float32,
-    "i8": np.int8,
-    "i32": np.int32,
-}
 
 
 def blocks(letters: str, dtype: str, height: int, width: int, transposed: bool = False) -> Tensor:
@@ -46,76 +28,12 @@ def blocks(letters: str, dtype: str, height: int, width: int, transposed: bool =
     return Tensor("W", letters, dtype, map_)
 
 
-def matched(text: str, **options: str) -> ModuleOp:
-    module = parse_module(text, "program")
-    names: list[tuple[str, dict[str, str]]] = [
-        ("generalize-named-ops", {}),
-        ("select-formats", {}),
-        ("dot-contractions", options),
-    ]
-    run_passes(module, names, verify=True)
-    verify_module(module)
-    return module
-
-
-def kernels(module: ModuleOp, target: str = "sm_90") -> list[tuple[func.FuncOp, TileSource]]:
-    found = [f for f in module.body.block.ops if isinstance(f, func.FuncOp)]
-    return [
-        (f, emit_kernel(f, known_target(target))) for f in found if "tile.kernel" in f.attributes
-    ]
-
-
-def random(rng: np.random.Generator, shape: list[int], dtype: str) -> Array:
-    if dtype.startswith("i"):
-        return rng.integers(-90, 90, shape).astype(KINDS[dtype])
-    return rng.standard_normal(shape).astype(KINDS[dtype])
-
-
 def some_blocks(rng: np.random.Generator, w: npt.NDArray[Any], height: int, width: int) -> Array:
     """About a third of the blocks stay; one row of blocks is empty."""
     keep = rng.random((-(-w.shape[0] // height), -(-w.shape[1] // width))) < 0.35
     keep[len(keep) // 2] = False
     mask = np.kron(keep, np.ones((height, width), bool))[: w.shape[0], : w.shape[1]]
     return w * mask.astype(w.dtype)
-
-
-def check(
-    program: Program,
-    result: Tensor,
-    operands: dict[str, Array],
-    packed: dict[str, Array],
-    **options: str,
-) -> None:
-    """Compile a program, run its kernel in the interpreter on poisoned memory, compare with the reference."""
-    text = program.text(result)
-    (expected,) = evaluate_module(parse_module(text, "p"), operands)
-    assert isinstance(expected, np.ndarray)
-    module = matched(text, **options)
-    ((_, source),) = kernels(module)
-    main = next(f for f in module.body.block.ops if isinstance(f, func.FuncOp)).body.block
-    (launch,) = [op for op in main.ops if isinstance(op, iteration.LaunchOp)]
-    names = [v.name_hint for v in launch.inputs]
-    out = np.full(expected.shape, 77 if result.dtype.startswith("i") else np.nan, expected.dtype)
-    roles: dict[str, Array] = {"out.values": out}
-    for number, name in enumerate(names):
-        assert name is not None
-        value = operands[name]
-        roles |= {f"in{number}.dim{d}": extent for d, extent in enumerate(value.shape)}
-        tensor = next(t for t in program.tensors if t.name == name)
-        if name == "W":
-            roles |= {f"in{number}.{role}": array for role, array in packed.items()}
-        else:
-            stored = value.T if tensor.map == COLUMN_MAJOR else value
-            roles[f"in{number}.values"] = np.ascontiguousarray(stored)
-    interpret(
-        source, {n: roles[r] for (n, _), r in zip(source.arguments, source.roles, strict=True)}
-    )
-    if result.dtype.startswith("i"):
-        np.testing.assert_array_equal(out, expected)
-        return
-    scale = max(1.0, float(np.abs(expected.astype(np.float64)).max()))
-    limit = {"f16": 4e-3, "bf16": 3e-2, "f32": 1e-5}[result.dtype]
-    assert np.abs(out.astype(np.float64) - expected.astype(np.float64)).max() <= scale * limit
 
 
 def check_blocks(
@@ -200,30 +118,26 @@ def test_a_start() -> None:
     check(program, out, operands, dict(pack_stored(pack_dense(dense, bsr(16, 16))).arrays))
 
 
-@pytest.mark.parametrize(("x", "y"), [("tk", "tn"), ("kt", "nt"), ("btk", "btn")])
+@pytest.mark.parametrize(
+    ("x", "w", "y"),
+    [("tk", "nk", "tn"), ("kt", "nk", "nt"), ("btk", "nk", "btn"), ("btk", "bnk", "btn")],
+)
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 @pytest.mark.parametrize(("n", "k", "t"), [(33, 132, 20), (1, 4, 1), (130, 64, 17)])
-def test_groups_of_four(x: str, y: str, dtype: str, n: int, k: int, t: int) -> None:
+def test_groups_of_four(x: str, w: str, y: str, dtype: str, n: int, k: int, t: int) -> None:
     rng = np.random.default_rng(n + k)
-    tensors = [Tensor("X", x, dtype), weight("nk", dtype)]
+    tensors = [Tensor("X", x, dtype), weight(w, dtype)]
     program = Program(tensors)
     out = program.generic(tensors, Tensor("Y", y, "f32"), product(dtype, "f32"))
-    groups: Array = random(rng, [n, k // 4, 4], dtype)
-    dropped: Array = np.argsort(rng.random((n, k // 4, 4)), axis=-1)[..., :2]
+    sizes = {"b": 2, "n": n, "t": t, "k": k}
+    whole = [sizes[c] for c in w]
+    groups: Array = random(rng, [*whole[:-1], k // 4, 4], dtype)
+    order = rng.random((*whole[:-1], k // 4, 4))
+    dropped: Array = np.argsort(order, axis=-1)[..., :2]
     np.put_along_axis(groups, dropped, 0, -1)
-    w = groups.reshape(n, k)
-    sizes = {"b": 2, "t": t, "k": k}
-    operands = {"W": w, "X": random(rng, [sizes[c] for c in x], dtype)}
-    check(program, out, operands, dict(pack_2_4(w).arrays), target="sm_100")
-
-
-def source_of(
-    weight_: Tensor, x: str, y: str, target: str, dtype: str = "f16", **options: str
-) -> TileSource:
-    tensors = [weight_, Tensor("X", x, dtype)]
-    program = Program(tensors)
-    out = program.generic(tensors, Tensor("Y", y, dtype), product(dtype, dtype))
-    return kernels(matched(program.text(out), target=target, even="true", **options), target)[0][1]
+    dense = groups.reshape(whole)
+    operands = {"W": dense, "X": random(rng, [sizes[c] for c in x], dtype)}
+    check(program, out, operands, dict(pack_2_4(dense).arrays), target="sm_100")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def stand_ins(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     }
     monkeypatch.setattr(pipeline, "STAGES", stages)
     monkeypatch.setattr(pipeline, "OPTIONS", {"mark-tiles": ("tokens",)})
-    monkeypatch.setattr(pipeline, "FAMILIES", {"loops": "mark-tiles"})
+    monkeypatch.setattr(pipeline, "NUMBERS", {"loops": "mark-tiles"})
     emit: Any = ModuleType("emit")
     emit.emit_kernel = tile_passes.emit_kernel
     monkeypatch.setitem(sys.modules, "sparsecc.backends.triton.emit", emit)

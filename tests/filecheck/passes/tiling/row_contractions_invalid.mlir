@@ -12,8 +12,8 @@ func.func @main() {
   return
 }
 // -----
-// RUN: sparsecc opt %s -p 'select-formats,row-contractions{lanes=3}'
-// expected-error {{no schedule of this product's kernel has lanes = 3}}
+// RUN: sparsecc opt %s -p 'select-formats,row-contractions{member=40}'
+// expected-error {{schedules, and member of row-contractions is 40}}
 
 #CSR = #sparse_tensor.encoding<{ map = (i, j) -> (i : dense, j : compressed) }>
 

@@ -11,10 +11,11 @@ from zlib import crc32
 import pytest
 
 from sparsecc.backends.triton import ring, staged
-from sparsecc.backends.triton.compile_process import CompileError, compile_many
+from sparsecc.backends.triton.compile_process import compile_many
 from sparsecc.backends.triton.contraction import EpilogueStep
 from sparsecc.backends.triton.epilogue_text import BINARY, UNARY
 from sparsecc.backends.triton.load import missing_instructions, sass
+from sparsecc.diagnostics import SparseccError
 from sparsecc.kernel import TileSource
 from tests.unit.backends.triton.contractions import (
     SUM,
@@ -70,7 +71,7 @@ def compile_and_look(target: str, wanted: list[tuple[str, str, str]]) -> None:
     for (name, source), compiled in zip(
         named, compile_many([s for _, s in named], target), strict=True
     ):
-        assert not isinstance(compiled, CompileError), (name, compiled)
+        assert not isinstance(compiled, SparseccError), (name, compiled)
         assert not missing_instructions(compiled), name
         assert compiled.spills == 0, (name, compiled.registers)
         assert compiled.registers <= 255
@@ -104,7 +105,7 @@ def test_loops_have_no_barrier_but_those_of_the_text() -> None:
         made(staged, linear(), {}),
     ]
     for compiled in compile_many(named, "sm_90"):
-        assert not isinstance(compiled, CompileError)
+        assert not isinstance(compiled, SparseccError)
         lines = compiled.ptx.splitlines()
         labels = {
             line.partition(":")[0]: i
@@ -137,4 +138,4 @@ def test_every_scalar_operation_compiles() -> None:
     ]
     c = linear(epilogue=tuple(whole))
     (compiled,) = compile_many([made(staged, c, {})], "sm_90")
-    assert not isinstance(compiled, CompileError), compiled
+    assert not isinstance(compiled, SparseccError), compiled

@@ -14,6 +14,7 @@ from sparsecc.backends.triton.contraction import Contraction, EpilogueStep
 from sparsecc.backends.triton.emit import emit_kernel
 from sparsecc.backends.triton.epilogue_text import BINARY, COMPARE
 from sparsecc.backends.triton.fragments import COMPARISONS, FragmentsReader
+from sparsecc.backends.triton.load import compile_source
 from sparsecc.backends.triton.operands import pack_2_4, pack_sum_2_4
 from sparsecc.diagnostics import InternalError
 from sparsecc.dialects.reading import elements
@@ -42,13 +43,15 @@ def kernel(program: Program, result: Tensor, **options: str) -> func.FuncOp:
     return found
 
 
-def layer(x: str = "tk", w: str = "nk", y: str = "tn", map: str = "") -> tuple[Program, Tensor]:
+def layer(
+    x: str = "tk", w: str = "nk", y: str = "tn", map: str = "", bias: str = "n", scale: str = "t"
+) -> tuple[Program, Tensor]:
     """relu(X * W + bias) * s, with everything in f16 and the scale of a token in f32."""
     tensors = [
         Tensor("X", x, "f16"),
         weight(w, map=map),
-        Tensor("bias", "n", "f16"),
-        Tensor("s", "t", "f32"),
+        Tensor("bias", bias, "f16"),
+        Tensor("s", scale, "f32"),
     ]
     program = Program(tensors)
     z = program.generic(tensors[:2], Tensor("Z", y, "f16"), product("f16", "f16"))
@@ -157,6 +160,35 @@ def launch(
 def test_programs_run_as_the_reference_says(x: str, w: str, y: str, tokens: int, map: str) -> None:
     program, out = layer(x, w, y, map)
     fn = kernel(program, out, target="sm_80", tokens=str(tokens))
+    wanted = (
+        {"ring"} if map else {8: {"ring", "staged"}, 16: {"ring", "staged"}, 64: {"staged"}}[tokens]
+    )
+    assert check(program, out, fn, tokens, bool(map)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("bias", "scale", "y"), [("bn", "bt", "btn"), ("btn", "t", "bnt"), ("bnt", "btn", "btn"), ("n", "bn", "btn")]
+)  # fmt: skip
+@pytest.mark.parametrize("w", ["nk", "bnk"])
+def test_operands_of_an_epilogue_with_a_batch(bias: str, scale: str, y: str, w: str) -> None:
+    """Each batch has its own."""
+    program, out = layer("btk", w, y, bias=bias, scale=scale)
+    fn = kernel(program, out, target="sm_80", tokens="16")
+    assert check(program, out, fn, 16, False) == {"ring", "staged"}
+
+
+def test_operands_with_a_batch_in_a_warpgroup_kernel() -> None:
+    """By its text, which the model does not run: the arguments of its function step over whole batches."""
+    fn = kernel(*layer("btk", y="btn", bias="bn", scale="btn"), target="sm_90", tokens="512")
+    set_schedule(fn, next(s for s in schedules(fn) if s.family.data == "warpgroup"))
+    source = emit_kernel(fn, known_target("sm_90"))
+    assert "e_bias + batch.to(gl.int64) * N + row" in source.text
+    assert "e_s + batch.to(gl.int64) * M * N + (token" in source.text
+    assert compile_source(source, "sm_90").spills == 0
+
+
+def check(program: Program, out: Tensor, fn: func.FuncOp, tokens: int, sum_: bool) -> set[str]:
+    """A kernel in one schedule of each family, by the model, against the reference; gives the families."""
     rng = np.random.default_rng(tokens)
     extents = {"b": 2, "t": 16, "n": 35, "k": 136}
     inputs = [data(t, extents, rng) for t in program.tensors]
@@ -167,21 +199,18 @@ def test_programs_run_as_the_reference_says(x: str, w: str, y: str, tokens: int,
     families: dict[str, ScheduleAttr] = {}
     for schedule in schedules(fn):
         families.setdefault(schedule.family.data, schedule)
-    wanted = (
-        {"ring"} if map else {8: {"ring", "staged"}, 16: {"ring", "staged"}, 64: {"staged"}}[tokens]
-    )
-    assert set(families) == wanted
     for family, schedule in families.items():
         set_schedule(fn, schedule)
         fn.verify()
         steps = schedule.numbers()["steps"]
-        operand = pack_sum_2_4(inputs[1], steps=steps) if map else pack_2_4(inputs[1])
+        operand = pack_sum_2_4(inputs[1], steps=steps) if sum_ else pack_2_4(inputs[1])
         source = emit_kernel(fn, known_target("sm_80"), operand.facts)
         assert source.entry == "contraction0" and family in source.text
         found = np.full(expected.shape, np.nan, expected.dtype)
         launch(source, inputs, found, operand.arrays)
         scale = float(np.abs(expected).max()) + 1
         assert np.abs(found.astype(np.float64) - expected.astype(np.float64)).max() <= 4e-3 * scale
+    return set(families)
 
 
 def test_a_warpgroup_kernel_is_written_for_the_target_that_has_it() -> None:

@@ -139,7 +139,7 @@ def k(x, n):
 
 
 def grid(n):
-    return (up(n),)
+    return (up(n), triton.cdiv(n, 32), triton.next_power_of_2(n))
 
 
 def work(n):
@@ -147,8 +147,8 @@ def work(n):
 """
     source = replace(SPMV, text=text, arguments=(("x", "*fp32"), ("n", "i32")))
     grid, work = launch_functions(source)
-    assert grid(n=17) == (2,) and work is not None
-    assert Grids(source).of((33,)) == ((3, 1, 1), {"partial": 12})
+    assert grid(n=17) == (2, 1, 32) and work is not None
+    assert Grids(source).of((33,)) == ((3, 2, 64), {"partial": 3 * 2 * 64 * 4})
     with pytest.raises(InternalError, match="does not define 'grid'"):
         launch_functions(replace(source, text=text.replace("def grid", "def other")))
 

@@ -18,7 +18,11 @@ from sparsecc.backends.triton.compile_process import (
     CompilerProcess,
     compile_many,
 )
-from sparsecc.backends.triton.compile_text import TensorMapMissing, parameter_sizes
+from sparsecc.backends.triton.compile_text import (
+    TensorMapMissing,
+    TensorMemoryFull,
+    parameter_sizes,
+)
 from sparsecc.backends.triton.interpret import BadArgument, InterpreterFailed, NotInterpreted
 from sparsecc.backends.triton.load import (
     NoGpuTarget,
@@ -100,6 +104,47 @@ def test_errors_of_ours_come_back_as_what_they_are() -> None:
     )
     with pytest.raises(TensorMapMissing, match="sm_80 has no bulk copies"):
         compile_source(map_on_old, "sm_80")
+
+
+SUMS = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def sums(a, y, count):
+    i = tl.arange(0, 128)[:, None]
+    j = tl.arange(0, 256)[None, :]
+    k = tl.arange(0, 64)
+    c0 = tl.zeros([128, 256], tl.float32)
+    c1 = tl.zeros([128, 256], tl.float32)
+    c2 = tl.zeros([128, 256], tl.float32)
+    for step in range(0, count):
+        b = tl.load(a + (step * 64 + k[:, None]) * 256 + j)
+        c0 = tl.dot(tl.load(a + step + i * 64 + k[None, :]), b, c0)
+        c1 = tl.dot(tl.load(a + 8192 + step + i * 64 + k[None, :]), b, c1)
+        c2 = tl.dot(tl.load(a + 16384 + step + i * 64 + k[None, :]), b, c2)
+    tl.store(y + i * 256 + j, c0 + c1 * c2)
+
+
+def grid(count):
+    return (1,)
+"""
+
+
+def test_more_tensor_memory_than_there_is_is_refused() -> None:
+    """Three sums of 256 columns each."""
+    source = TileSource(
+        "sums", SUMS, False, (("a", "*fp16"), ("y", "*fp32"), ("count", "i32")),
+        ("in0.values", "out.values", "in0.dim0"), ("a", "y"), 8,
+    )  # fmt: skip
+    (found,) = compile_many([source], "sm_100")
+    assert isinstance(found, TensorMemoryFull)
+    assert "needs 768 columns of tensor memory, and sm_100 has 512" in str(found)
+    assert "fewer tokens" in found.help
+    with pytest.raises(TensorMemoryFull):
+        compile_source(source, "sm_100")
+    two = source.text.replace("c0 + c1 * c2", "c0 + c1").replace("        c2 =", "        # c2 =")
+    assert "trap" not in compile_source(replace(source, text=two), "sm_100").ptx
 
 
 def test_a_target_that_is_no_gpu_is_refused() -> None:

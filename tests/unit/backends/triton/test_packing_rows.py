@@ -69,19 +69,20 @@ def test_bins(name: str) -> None:
     assert groups.shape == (facts["group_count"], GROUP)
     assert sorted(order) == list(range(len(lengths)))
     long = [r for r in order if lengths[r] > BINS[0][0]]
-    segments = arrays["segments"].tolist()
-    check_segments(segments, lengths, long, LONG_PART, facts["slot_count"])
+    segments = arrays["long_segments"].tolist()
+    check_segments(segments, lengths, long, LONG_PART, facts["long_slot_count"])
     done = set[int](long)
     numbers: list[int] = []
-    for kind, begin, end in groups.tolist():
+    rows_of: list[list[int]] = groups.tolist()
+    for kind, begin, end in rows_of:
         if kind == 0:
             assert end == begin + 1
             numbers.append(begin)
             continue
         rows = order[begin:end]
-        most = BINS[kind - 1][0]
-        least = BINS[kind][0] if kind < len(BINS) else -1
-        assert 0 < len(rows) <= BINS[kind - 1][1] and not done & set(rows)
+        most, height, _ = BINS[kind - 1]
+        least = (*(cut for cut, _, _ in BINS), -1)[kind]
+        assert 0 < len(rows) <= height and not done & set(rows)
         assert all(least < lengths[r] <= most for r in rows)
         done |= set(rows)
     assert done == set(range(len(lengths))) and numbers == list(range(len(segments)))
