@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     BFloat16Type,
     ComplexType,
+    DictionaryAttr,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -298,6 +299,13 @@ def tile_launch(
         (int(owner.removeprefix("in")), PACKED[what])
         for owner, _, what in (role.partition(".") for role in source.roles)
         if what in PACKED
+    ]
+    tabled = kernel.attributes.get("tile.packs")
+    layouts = tabled.data.items() if isinstance(tabled, DictionaryAttr) else ()
+    packed += [
+        (int(owner.removeprefix("in")), layout.data)
+        for owner, layout in layouts
+        if isinstance(layout, StringAttr)
     ]
     return TileLaunch(
         launch=launch,

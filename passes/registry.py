@@ -9,6 +9,7 @@ PASSES: dict[str, str] = {
     "sparsify": "sparsecc.passes.sparsification.sparsify:Sparsify",
     "match-contractions": "sparsecc.passes.tiling.match_contractions:MatchContractions",
     "dot-contractions": "sparsecc.passes.tiling.dot_contractions:DotContractions",
+    "row-contractions": "sparsecc.passes.tiling.row_contractions:RowContractions",
     "lower-iteration": "sparsecc.passes.sparsification.lower_iteration:LowerIteration",
     "tile-iteration": "sparsecc.passes.tiling.tile_iteration:TileIteration",
 }

@@ -21,8 +21,9 @@ class Request:
     ``out_dtype``: what operands are converted to before they are multiplied. ``kind``: ``expression``, ``einsum`` or
     ``mlir``. What follows ``name`` is for GPUs: how large a contraction is where types don't say it (``tokens``: at
     most so many; None: open), whether its dense operand is ``aligned`` to 16 bytes and contiguous extents are ``even``,
-    multiples of 16; what is known of a packed weight (``steps`` and ``entries`` of its chunks); and ``schedules`` of
-    kernels by name, where the first is not the one."""
+    multiples of 16; what is known of a packed weight (``steps`` and ``entries`` of its chunks) or of a matrix of sparse
+    rows (their mean ``length``, and whether some are much longer: ``skewed``); and ``schedules`` of kernels by name,
+    where the first is not the one."""
 
     kind: str
     text: str
@@ -39,4 +40,6 @@ class Request:
     even: bool = False
     steps: int | None = None
     entries: int | None = None
+    length: int | None = None
+    skewed: bool | None = None
     schedules: tuple[tuple[str, str], ...] = ()

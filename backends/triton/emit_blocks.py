@@ -297,9 +297,10 @@ class _Writer:
     def arrive(self, op: sharing.ArriveOp) -> None:
         """The barrier is for the stores of all threads, which one thread releases."""
         place = f"{self.texts[op.counters].text} + {self.text(op.offset).within(tl_text.PLUS + 1)}"
-        name, count = self.fresh(op.result.name_hint or "last"), op.count.value.data
+        name, count = self.fresh(op.result.name_hint or "last"), self.text(op.count)
+        before = str(int(count.text) - 1) if count.literal else f"{count.text} - 1"
         self.line("tl.debug_barrier()")
-        self.line(f'{name} = tl.atomic_add({place}, 1, sem="acq_rel") == {count - 1}')
+        self.line(f'{name} = tl.atomic_add({place}, 1, sem="acq_rel") == {before}')
         self.line(f"tl.store({place}, 0, mask={name})")
         self.texts[op.result] = Text(name)
 

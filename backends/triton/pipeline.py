@@ -4,6 +4,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "tensor": (),
     "selected": (
         "generalize-named-ops", "select-formats", "match-contractions", "dot-contractions",
+        "row-contractions",
     ),
     "iteration": ("widen-sums", "split-blocks", "schedule-loops", "sparsify"),
     "tiles": ("tile-iteration",),
@@ -12,6 +13,7 @@ STAGES: dict[str, tuple[str, ...]] = {
 OPTIONS: dict[str, tuple[str, ...]] = {
     "match-contractions": ("target", "tokens", "rows", "reduction", "aligned", "steps"),
     "dot-contractions": ("target", "tokens", "even"),
+    "row-contractions": ("target", "tokens", "reduction", "length", "skewed", "even"),
     "schedule-loops": ("target",),
 }
 """What passes are told of the request."""
@@ -22,6 +24,10 @@ FIXED: dict[str, dict[str, str]] = {"widen-sums": {"split": "false"}}
 NUMBERS: dict[str, str] = {"loops": "tile-iteration"}
 """Families of schedules whose numbers are options of the pass that makes such kernels."""
 WHOLE: dict[str, str] = {
-    family: "dot-contractions" for family in ("block_rows", "groups", "bitmap")
+    **dict.fromkeys(("block_rows", "groups", "bitmap"), "dot-contractions"),
+    **dict.fromkeys(
+        ("row_segments", "row_groups", "row_bins", "sampled_rows", "sampled_entries"),
+        "row-contractions",
+    ),
 }
 """Those that a pass takes as they print, as its option ``schedule``. The emitter reads all others."""

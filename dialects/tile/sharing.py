@@ -1,14 +1,15 @@
 """Programs that share a sum: the last one to arrive at a counter finds what the others have stored.
 
-Each program stores its part, then ``%last = tile.arrive %counters[%n] of 4 : memref<?xi32>, i32``; where that holds the
-parts are loaded again (``{tile.shared}``: past caches of this processor alone) and put together in a fixed order.
+Each program stores its part, then ``%last = tile.arrive %counters[%n] of %count : memref<?xi32>, i32``; where that
+holds the parts are loaded again (``{tile.shared}``: past caches of this processor alone) and put together in a fixed
+order.
 """
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, IntegerType, MemRefType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerType, MemRefType, i1, i32
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from sparsecc.dialects.reading import element_type
@@ -26,24 +27,18 @@ class ArriveOp(IRDLOperation):
     name = "tile.arrive"
     counters = operand_def(MemRefType)
     offset = operand_def(IntegerType)
-    count = prop_def(IntegerAttr.constr(i64))
+    count = operand_def(i32)
     result = result_def(i1)
     assembly_format = (
         "$counters `[` $offset `]` `of` $count attr-dict `:` type($counters) `,` type($offset)"
     )
 
-    def __init__(self, counters: SSAValue, offset: SSAValue, count: int) -> None:
-        super().__init__(
-            operands=[counters, offset],
-            properties={"count": IntegerAttr(count, i64)},
-            result_types=[i1],
-        )
+    def __init__(self, counters: SSAValue, offset: SSAValue, count: SSAValue) -> None:
+        super().__init__(operands=[counters, offset, count], result_types=[i1])
 
     def verify_(self) -> None:
         if element_type(self.counters.type) != i32:
             raise VerifyException("counters are i32")
-        if self.count.value.data < 1:
-            raise VerifyException("one program at least arrives")
 
 
 OPS: list[type[Operation]] = [ArriveOp]

@@ -28,6 +28,7 @@ STORED = {
     "2:4+CSR": "groups of four",
     "blocks": "rows of blocks",
     "bitmap": "rows of bits",
+    "rows": "entries of rows",
 }
 """What a weight consists of, by its kind."""
 PRODUCTS = ("arith.mulf", "arith.muli")
@@ -88,11 +89,12 @@ def view_contraction(
     target: Target,
     weight_of: Callable[[Attribute], PackedWeight | None] = packed_weight,
     accumulators: Mapping[str, str] | None = None,
+    vectors: bool = False,
 ) -> ContractionView | None:
     """The contraction that a generic is; None where no input is a packed weight (as ``weight_of`` says).
 
     Raises NoContraction with the reason where one is, but no sparse matrix instruction computes this; with
-    ``accumulators``, where the type of the operands is none of those."""
+    ``accumulators``, where the type of the operands is none of those. ``vectors``: the dense operand may be one."""
     weights = [k for k, v in enumerate(generic.inputs) if weight_of(v.type) is not None]
     if not weights or len(generic.outputs) != 1 or len(generic.res) != 1:
         return None
@@ -115,12 +117,12 @@ def view_contraction(
     letters = {k: "k", n: "n"}
     if packed.batch is not None:
         letters[loops[packed.batch]] = "b"
-    body = _Body(generic)
+    body = Body(generic)
     pair, factors = body.split(k)
     if len(pair) != 2 or {i for i, _ in pair} != {weight, pair[0][0], pair[1][0]}:
         raise NoContraction("it is not the product of the weight and one other tensor")
     (x,) = (i for i, _ in pair if i != weight)
-    _name_loops(generic, x, kinds, letters)
+    _name_loops(generic, x, kinds, letters, vectors)
     view = ContractionView(
         generic,
         weight,
@@ -138,7 +140,7 @@ def view_contraction(
 
 
 def _name_loops(
-    generic: linalg.GenericOp, x: int, kinds: list[str], letters: dict[int, str]
+    generic: linalg.GenericOp, x: int, kinds: list[str], letters: dict[int, str], vectors: bool
 ) -> None:
     """Letters of the loops that the weight lacks: tokens, and a batch before them."""
     mine = loops_of(generic, x)
@@ -153,11 +155,12 @@ def _name_loops(
         raise NoContraction("the tensor that the weight multiplies is not dense")
     free.sort(key=lambda loop: order.index(chr(loop)))
     batched = "b" in letters.values()
-    if len(free) == 0:
+    if len(free) == 0 and not vectors:
         raise NoContraction("it multiplies a vector; a tile of tokens wants a matrix")
     if len(free) > (1 if batched else 2):
         raise NoContraction("it has more than one dimension of batches")
-    letters[free[-1]] = "t"
+    if free:
+        letters[free[-1]] = "t"
     if len(free) == 2:
         letters[free[0]] = "b"
     if set(out) != {loop for loop, kind in enumerate(kinds) if kind == "parallel"}:
@@ -198,7 +201,7 @@ def _checked(
     return replace(view, accumulator=accumulator)
 
 
-class _Body:
+class Body:
     """The body of a generic as ``start ± product``."""
 
     def __init__(self, generic: linalg.GenericOp) -> None:

@@ -52,6 +52,9 @@ class DotKernel:
     weight_arrays: Sequence[tuple[str, Attribute]] = ()
     """Roles of the weight (without ``inN.``) and the types of their elements."""
 
+    sized = True
+    """Whether it is compiled for the extents that it meets."""
+
     def __init__(
         self, view: ContractionView, epilogue: Epilogue, result: SSAValue, even: bool
     ) -> None:
@@ -75,7 +78,7 @@ class DotKernel:
         self.extents: dict[str, SSAValue] = {}
         self.extent_roles: dict[str, str] = {}
         self.at: dict[str, SSAValue] = {}
-        self.masks: dict[str, SSAValue] = {}
+        self.masks: dict[str, SSAValue | None] = {}
         self.b: BlockBuilder
 
     @property
@@ -101,12 +104,15 @@ class DotKernel:
         for letter, role in self.extent_roles.items():
             static = self._static(letter)
             self.extents[letter] = self.values[role] if static is None else self.b.index(static)
-        self._place()
-        self._finish(self.total())
+        self._body()
         self.b.do(func.ReturnOp())
         self._attributes(fn, schedules, target)
         self._drop_unused(fn)
         return fn
+
+    def _body(self) -> None:
+        self._place()
+        self._finish(self.total())
 
     def total(self) -> SSAValue:
         """The sums of the program's block, [rows, tokens] in the accumulator's type."""
@@ -158,9 +164,7 @@ class DotKernel:
         self.at["n"] = b.add(first, self.row)
         self.masks["n"] = b.lt(self.at["n"], self.extents["n"])
         if rows < height:
-            inside = b.both(self.masks["n"], b.lt(self.row, b.index(rows)))
-            assert inside is not None
-            self.masks["n"] = inside
+            self.masks["n"] = b.both(self.masks["n"], b.lt(self.row, b.index(rows)))
         column = b.add_op(arith.MuliOp(b.add_op(blocks.ProgramIdOp(1)), b.index(tokens)))
         self.at["t"] = b.add(column, self.lanes(1, tokens))
         self.masks["t"] = b.lt(self.at["t"], self.extents["t"])
@@ -226,16 +230,18 @@ class DotKernel:
             order = memory_order(tensor.type, letters) if letters else ""
             array = self.values[f"{self.owner(tensor, letters)}.values"]
             known[argument] = self.load(
-                array, self.offset(order, self.at), *(self.masks[c] for c in letters if c in "nt")
+                array, self.offset(order, self.at), *(self.masks.get(c) for c in letters)
             )
         for op in epilogue.block.ops:
             known[op.results[0]] = self._copied(op, [known[v] for v in op.operands])
         value = b.fit(known[element], block_shape(total.type))
         order = memory_order(self.result.type, epilogue.letters)
-        inside = b.both(self.masks["n"], self.masks["t"])
+        inside = b.both(self.masks.get("n"), self.masks.get("t"))
         offsets = self.offset(order, self.at)
-        assert inside is not None
-        value, offsets, inside = b.meet(value, offsets, inside)
+        if inside is None:
+            value, offsets = b.meet(value, offsets)
+        else:
+            value, offsets, inside = b.meet(value, offsets, inside)
         b.do(blocks.StoreOp(value, self.values["out.values"], offsets, inside))
 
     def _copied(self, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
@@ -270,18 +276,16 @@ class DotKernel:
         attributes["tile.target"] = StringAttr(target)
         attributes["tile.schedule"] = schedules[0]
         attributes["tile.space"] = ArrayAttr(list(schedules))
-        axes = [self._factor("n", self.block_rows()[0]), self._factor("t", self.numbers["tokens"])]
-        if "b" in self.letters:
-            axes.append(self._factor("b", 1))
-        attributes["tile.grid"] = blocks.GridAttr.of([[axis] for axis in axes])
+        attributes["tile.grid"] = blocks.GridAttr.of([[axis] for axis in self.axes()])
         attributes["iteration.assembly"] = StringAttr("dense")
         attributes["iteration.covers"] = UnitAttr()
         names = strings(self.view.generic.attributes.get("sparsecc.indices"))
         loops = {letter: loop for loop, letter in self.view.letters.items()}
         named = ArrayAttr([StringAttr(names[loops[c]] if names else c) for c in self.letters])
         attributes["iteration.loops"] = attributes["iteration.order"] = named
-        sizes = [names[loops[c]] if names else c for c in "tnk"]
-        attributes["tile.sizes"] = ArrayAttr([StringAttr(name) for name in sizes])
+        if self.sized:
+            sizes = [names[loops[c]] if names else c for c in "tnk"]
+            attributes["tile.sizes"] = ArrayAttr([StringAttr(name) for name in sizes])
         spelled = [*(letters for _, letters in self.reads), self.epilogue.letters]
         attributes["iteration.maps"] = ArrayAttr(
             [
@@ -296,6 +300,11 @@ class DotKernel:
             ]
         )
 
+    def axes(self) -> list[blocks.Factor]:
+        """How many programs there are along each axis."""
+        axes = [self._factor("n", self.block_rows()[0]), self._factor("t", self.numbers["tokens"])]
+        return [*axes, self._factor("b", 1)] if "b" in self.letters else axes
+
     def _factor(self, letter: str, size: int) -> blocks.Factor:
         static = self._static(letter)
         if static is not None:
@@ -309,20 +318,23 @@ class DotKernel:
             if isinstance(op, arith.ConstantOp) and op.result.first_use is None:
                 op.detach()
                 op.erase()
-        grid = cast("blocks.GridAttr", fn.attributes["tile.grid"])
-        needed = {f.extent for axis in grid.factors() for f in axis}
+        needed: set[str] = set()
+        for key in ("tile.grid", "tile.work"):
+            if isinstance(products := fn.attributes.get(key), blocks.GridAttr):
+                needed |= {f.extent for axis in products.factors() for f in axis}
         for number in reversed(range(len(self.roles))):
             if entry.args[number].first_use is None and self.roles[number] not in needed:
                 entry.erase_arg(entry.args[number])
                 del self.roles[number]
         fn.function_type = FunctionType.from_lists([a.type for a in entry.args], [])
         fn.attributes["tile.args"] = ArrayAttr([StringAttr(r) for r in self.roles])
-        even = [r for r in self.roles if ".dim" not in r]
-        if self.even:
-            even += [
-                r for r in self.roles if r in {self.extent_roles[c] for c in self._contiguous()}
-            ]
-        fn.attributes["tile.multiples"] = ArrayAttr([StringAttr(r) for r in even])
+        fn.attributes["tile.multiples"] = ArrayAttr([StringAttr(r) for r in self.multiples()])
+
+    def multiples(self) -> list[str]:
+        """The roles of arguments that are multiples of 16."""
+        extents = {self.extent_roles[c] for c in self._contiguous()} if self.even else set[str]()
+        pointers = [r for r in self.roles if ".dim" not in r]
+        return pointers + [r for r in self.roles if r in extents]
 
     def _contiguous(self) -> set[str]:
         """The letters of the innermost dimensions of X and the result."""

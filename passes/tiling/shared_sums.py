@@ -73,7 +73,7 @@ class SharedSums(TileKernel):
                 return b.fit(b.add(b.mul(b.add(row, number), size), self.lane()), self.open)
 
             b.do(blocks.StoreOp(found, partial, at(part), None))
-            last = b.add_op(sharing.ArriveOp(counters, slot, split))
+            last = b.add_op(sharing.ArriveOp(counters, slot, b.index(split)))
             last.name_hint = "last"
 
             def add_up(number: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:

@@ -12,6 +12,9 @@ PACKERS: Mapping[str, str] = {
     "2:4": "pack_2_4",
     "2:4+CSR": "pack_sum_2_4",
     "bitmap": "pack_bitmap",
+    "CSR-segments": "pack_segments",
+    "CSR-bins": "pack_bins",
+    "CSR-entries": "pack_entries",
 }
 """Layouts, and the functions of ``sparsecc.backends.triton.operands`` that make them."""
 

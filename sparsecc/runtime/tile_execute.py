@@ -206,7 +206,7 @@ class _TileLauncher:
     def start(self, shape: tuple[int, ...]) -> Item:
         """Memory of a result: as it comes where the kernel writes all of it."""
         launch = self.launch
-        if launch.covers and not self.fill and launch.assembly == "dense":
+        if launch.covers and not self.fill:
             return self.machine.empty(shape, launch.dtype)
         return self.machine.full(shape, launch.dtype, self.fill)
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.formats import parse_format
+from sparsecc.formats.row_tables import LAYOUTS
 from sparsecc.kernel import Compiled, Launch, TileLaunch
 from sparsecc.request import Request
-from sparsecc.runtime import packs, tile_cache
+from sparsecc.runtime import packs, row_sizes, tile_cache
 from sparsecc.runtime.compiled_kernel import (
     BadOutput,
     Kernel,
@@ -86,6 +87,7 @@ class TileKernel(Kernel):
         self.gpu_slots = {s.name: s for s in self._slots()}
         self.recipes = Recipes([o.name for o in plan.operands])
         self.sized = next((t for t in plan.tiles if t.sizes is not None), None)
+        self.tabled = row_sizes.tabled(plan)
 
     def _slots(self) -> list[Slot]:
         slots: list[Slot] = []
@@ -94,6 +96,7 @@ class TileKernel(Kernel):
         ):
             strides: list[set[int]] = []
             packing: str | None = None
+            tables: list[str] = []
             launched = plain = False
             for step in self.plan.tiles:
                 for k, source in enumerate(step.launch.inputs):
@@ -101,23 +104,32 @@ class TileKernel(Kernel):
                         continue
                     launched = True
                     layout = next((layout for at, layout in step.packs if at == k), None)
-                    packing, plain = layout or packing, plain or layout is None
+                    if layout in LAYOUTS:
+                        tables.append(layout)  # beside the arrays as they are stored
+                    else:
+                        packing, plain = layout or packing, plain or layout is None
                     strides.append(_free_strides(step, k, len(operand.shape)))
             converted = any(getattr(s, "source", None) == number for s in self.plan.steps)
             if packing is not None and (plain or converted):
                 raise packs.ReadTwoWays(name=operand.name, layout=packing)
             free = frozenset(set[int].intersection(*strides)) if strides else frozenset[int]()
             converts = converted and not launched
-            slots.append(Slot(operand, wanted, free, packing, converts, self.machine, self._say))
+            say, beside = (self._say, self._note), tuple(dict.fromkeys(tables))
+            slots.append(Slot(operand, wanted, free, packing, converts, self.machine, *say, beside))
         return slots
+
+    def _note(self, note: str) -> bool:
+        """Keep a note; whether it is new."""
+        new = note not in self.notes
+        self.notes += [note] if new else []
+        return new
 
     def _say(self, note: str) -> None:
         import warnings
 
         from sparsecc.runtime.compiled_kernel import OperandConverted
 
-        if note not in self.notes:
-            self.notes.append(note)
+        if self._note(note):
             warnings.warn(note, OperandConverted, stacklevel=6)
 
     def machine(self) -> Machine:
@@ -138,14 +150,14 @@ class TileKernel(Kernel):
             recipe = self.recipes.known.get(known[0])
             if recipe is not None and (made := recipe.run(known[1])) is not None:
                 return made
-        tensors, kernel = self.prepared(operands)
+        tensors, kernel = self.prepared(operands, out)
         if (
             self.tune
             and id(kernel) not in self.tuned
             and any(len(t.space) > 1 for t in kernel.plan.tiles)
         ):
             self.autotune(operands)
-            tensors, kernel = self.prepared(operands)
+            tensors, kernel = self.prepared(operands, out)
         if out is not None:
             self.check_out(out, tensors)
         program = self.program(kernel)
@@ -158,7 +170,9 @@ class TileKernel(Kernel):
         given = [give(result, machine) for result in results]
         return given[0] if len(given) == 1 else tuple(given)
 
-    def prepared(self, operands: Mapping[str, Any]) -> tuple[list[Any], TileKernel]:
+    def prepared(
+        self, operands: Mapping[str, Any], out: Any = None
+    ) -> tuple[list[Any], TileKernel]:
         """The operands on the machine, and this program for their extents."""
         slots = self.gpu_slots
         if operands.keys() != slots.keys():
@@ -166,7 +180,7 @@ class TileKernel(Kernel):
         if not self.interpret:
             self.settle(operands)
         tensors = [slot.take(operands[name]) for name, slot in slots.items()]
-        kernel = self if self.sized is None else self.fitting(tensors, self.sized)
+        kernel = self.fitting(tensors, out)
         return tensors, self.tuned.get(id(kernel), kernel)
 
     def check_names(self, operands: Mapping[str, Any]) -> None:
@@ -220,9 +234,15 @@ class TileKernel(Kernel):
         self.tuned[id(made)] = made
         self.recipes.known.clear()
 
-    def fitting(self, tensors: list[Any], step: TileLaunch) -> TileKernel:
-        """This program compiled for the extents of a contraction, where its types leave them open."""
-        options = sizes_of(self.request.tokens, self.plan, step, tensors)
+    def fitting(self, tensors: list[Any], out: Any = None) -> TileKernel:
+        """This program compiled for operands, where its code depends on more of them than their types say."""
+        tokens, options = self.request.tokens, None
+        if self.sized is not None:
+            options = sizes_of(tokens, self.plan, self.sized, tensors)
+        elif self.tabled is not None:
+            options = row_sizes.rows_of(tokens, *self.tabled, tensors, out)
+        if options is None:
+            return self
         key = tuple(options.values())
         found = self.variants.get(key)
         if found is None:
@@ -230,15 +250,11 @@ class TileKernel(Kernel):
         return found
 
     def variant(
-        self, tokens: int, rows: int, reduction: int, steps: int | None = None, aligned: bool = True,
-        entries: int | None = None, even: bool = False,
-    ) -> TileKernel:  # fmt: skip
-        """This program compiled for a contraction of a size, a packing and an alignment."""
+        self, tokens: int | None, rows: int | None = None, reduction: int | None = None, **more: Any
+    ) -> TileKernel:
+        """This program compiled for a size, a packing and an alignment of its operands."""
         assert self.remake is not None
-        made = self.remake(
-            tokens=tokens, rows=rows, reduction=reduction, steps=steps, aligned=aligned, entries=entries,
-            even=even,
-        )  # fmt: skip
+        made = self.remake(tokens=tokens, rows=rows, reduction=reduction, **more)
         assert isinstance(made, TileKernel)
         return made
 
@@ -281,10 +297,11 @@ class TileKernel(Kernel):
         for name, weight in weights.items():
             self.check_known(name)
             slot = self.gpu_slots[name]
-            if slot.packing is None:
-                known = [n for n, s in self.gpu_slots.items() if s.packing is not None]
+            layout = slot.packing or next(iter(slot.tables), None)
+            if layout is None:
+                known = [n for n, s in self.gpu_slots.items() if s.packing or s.tables]
                 raise packs.NotPacked(name=name, known=", ".join(known) or "none")
-            found[name] = packs.pack(slot.packing, weight, **self._choice(slot, weight, tokens))
+            found[name] = packs.pack(layout, weight, **self._choice(slot, weight, tokens))
         return next(iter(found.values())) if len(found) == 1 else found
 
     def _choice(self, slot: Slot, weight: Any, tokens: int | None) -> dict[str, int]:

@@ -14,18 +14,16 @@ from typing import Any
 import numpy as np
 
 from sparsecc.diagnostics import OperandError
-from sparsecc.formats import Format, dense_format, known_name, parse_format
+from sparsecc.formats import Format, known_name, parse_format
+from sparsecc.formats.row_tables import COUNTS
 from sparsecc.kernel import Operand
 from sparsecc.runtime import packs
 from sparsecc.runtime.compiled_kernel import WrongDtype, WrongExtent, WrongRank, in_format
 from sparsecc.runtime.machines import OURS, Machine, is_torch
+from sparsecc.runtime.row_operands import tables as tables_of
+from sparsecc.runtime.torch_formats import WrongTorchLayout, compressed, torch_format
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
-
-
-class WrongTorchLayout(OperandError):
-    text = "operand {name!r} is a torch tensor of layout {found}, the kernel reads {wanted}"
-    help_text = "convert it once with {remedy}, or compile for the tensor that you have"
 
 
 class NotContiguous(OperandError):
@@ -105,7 +103,7 @@ def bound(
     for dim in reversed(format.dim_order if plain else range(len(shape))):
         words[f"dim{dim}"], words[f"stride{dim}"] = shape[dim], step
         step *= shape[dim]
-    return Bound(shape, words, arrays, format, facts or {})
+    return Bound(shape, words | dict(facts or {}), arrays, format, facts or {})
 
 
 def dense_bound(
@@ -126,40 +124,6 @@ def brought(tensor: SparseTensor, machine: Machine) -> Bound:
     return bound(tensor.shape, arrays, tensor.format)
 
 
-def torch_format(tensor: Any) -> str:
-    """The format of a torch tensor, with the widths of its arrays, as spelled by Format."""
-    layout, rank = str(tensor.layout), tensor.dim()
-    if layout == "torch.strided":
-        return str(dense_format(rank))
-    if layout == "torch.sparse_coo":
-        return str(parse_format("COO" if rank == 2 else f"COO({rank})", rank).with_widths(64, 64))
-    outer, inner = _compressed(tensor, layout)
-    name = {"torch.sparse_csr": "CSR", "torch.sparse_csc": "CSC"}.get(layout)
-    if layout == "torch.sparse_bsr":
-        rows, columns = tensor.values().shape[-2:]
-        name = f"BSR({rows},{columns})"
-    if name is None or rank != 2:
-        raise WrongTorchLayout(
-            name="?",
-            found=layout,
-            wanted="strided, CSR, CSC, BSR or COO",
-            remedy=".to_sparse_csr()",
-        )
-    fmt = parse_format(name, 2).with_widths(_bits(outer), _bits(inner))
-    return str(fmt)
-
-
-def _compressed(tensor: Any, layout: str) -> tuple[Any, Any]:
-    """Positions and coordinates of a compressed torch tensor."""
-    if layout in ("torch.sparse_csr", "torch.sparse_bsr"):
-        return tensor.crow_indices(), tensor.col_indices()
-    return tensor.ccol_indices(), tensor.row_indices()
-
-
-def _bits(array: Any) -> int:
-    return array.element_size() * 8
-
-
 @dataclass
 class Slot:
     """Where an operand goes: what the kernel wants, and how what is given gets there."""
@@ -174,6 +138,9 @@ class Slot:
     """Whether the plan converts it before any kernel sees it."""
     machine: Callable[[], Machine]
     say: Callable[[str], None]
+    note: Callable[[str], object]
+    tables: tuple[str, ...]
+    """Layouts whose tables the kernels read beside its arrays as they are stored."""
     kept: dict[tuple[int, int, str], tuple[Any, Bound]] = field(
         default_factory=dict[tuple[int, int, str], tuple[Any, Bound]]
     )
@@ -258,25 +225,39 @@ class Slot:
             )
         if found == "torch.sparse_coo":
             return self.coordinates(tensor, shape)
-        outer, inner = _compressed(tensor, found)
-        for array, wanted, what in (
-            (outer, self.wanted.pos_width, "positions"),
-            (inner, self.wanted.crd_width, "coordinates"),
-        ):
-            if _bits(array) != (wanted or 32):
-                kind = f"torch.int{wanted or 32}"
-                raise WrongWidth(
-                    what=what,
-                    name=self.name,
-                    found=str(array.dtype),
-                    wanted=kind,
-                    remedy=f".to({kind})",
-                )
+        outer, inner = compressed(tensor, found)
         # Parts of a tensor that autograd knows as such would keep it alive.
         parts = {"positions1": outer, "coordinates1": inner, "values": tensor.values()}
         arrays = {role: part.data for role, part in parts.items()}
+        self.check_widths(arrays)
         self.check_contiguous(arrays)
-        return bound(shape, arrays, self.wanted)
+        return self.complete(bound(shape, arrays, self.wanted))
+
+    def check_widths(self, arrays: Mapping[str, Item]) -> None:
+        for what, width in (
+            ("positions", self.wanted.pos_width),
+            ("coordinates", self.wanted.crd_width),
+        ):
+            array, kind = arrays[f"{what}1"], f"torch.int{width or 32}"
+            if array.dtype.itemsize * 8 != (width or 32):
+                raise WrongWidth(
+                    what=what, name=self.name, found=str(array.dtype), wanted=kind, remedy=f".to({kind})"
+                )  # fmt: skip
+
+    def complete(self, tensor: Bound) -> Bound:
+        """With the tables that the kernel reads beside its arrays."""
+        if not self.tables:
+            return tensor
+        self.check_widths(tensor.arrays)
+        arrays, facts = dict(tensor.arrays), dict(tensor.facts)
+        for layout in self.tables:
+            if COUNTS[layout] not in facts:
+                more, known = tables_of(layout, tensor.arrays["positions1"])
+                arrays, facts = arrays | more, facts | known
+                self.note(
+                    f"operand {self.name}: its rows are shared out by {layout}, tables of its positions"
+                )
+        return bound(tensor.shape, arrays, tensor.format, facts)
 
     def coordinates(self, tensor: Any, shape: tuple[int, ...]) -> Bound:
         if not tensor.is_coalesced():
@@ -313,7 +294,7 @@ class Slot:
         wanted = self.packing or self.layout
         found = packs.described(given.layout, given.facts)
         wanted = packs.described(wanted, packs.SIZES.get(wanted, {}))
-        if found != wanted:
+        if found != wanted and given.layout not in (*self.tables, self.layout):
             raise WrongPacking(name=self.name, found=found, wanted=wanted)
         if given.dtype != self.operand.dtype:
             raise WrongDtype(name=self.name, found=given.dtype, wanted=self.operand.dtype)
@@ -331,7 +312,8 @@ class Slot:
         }
         if any(isinstance(array, np.ndarray) for array in given.arrays.values()):
             self.tell_copy()
-        return bound(tuple(given.shape), moved, self.wanted, dict(given.facts))
+        tensor = bound(tuple(given.shape), moved, self.wanted, dict(given.facts))
+        return self.complete(tensor)
 
     def packed(self, weight: Any) -> Bound:
         """A weight that is not packed yet: packed now, and kept while it lives."""
@@ -366,7 +348,7 @@ class Slot:
                 fitting = in_format(tensor, self.wanted)
             if not machine.interprets and tensor.rank:
                 self.tell_copy()
-            return brought(fitting, machine)
+            return self.complete(brought(fitting, machine))
 
         return make() if owner is None else self.remembered(owner, make)
 
