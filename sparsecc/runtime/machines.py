@@ -58,10 +58,17 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     return NUMPY[name]
 
 
+RESERVE = 1 << 24
+"""Bytes of zeros that are kept for counters of launches in graphs; one launch takes a kilobyte or so."""
+
+
 class GpuMachine:
     """A GPU; memory and the current stream are torch's."""
 
     interprets = False
+    reserve: Any = None
+    taken = 0
+    """Bytes of the reserve that graphs have."""
 
     def __init__(self, number: int) -> None:
         from sparsecc.backends.triton.cuda import cuda
@@ -124,6 +131,20 @@ class GpuMachine:
         """Whether the current stream is being captured into a graph."""
         return bool(self.torch.cuda.is_current_stream_capturing())
 
+    def zeros(self, size: int) -> Any:
+        """Bytes that are zero. Within a capture they come from a reserve that was zeroed before, never to be given out
+        again, so that the graph need not zero them; when it is used up, or there was no call before the capture, the
+        zeroing is part of the graph."""
+        if not self.capturing():
+            if self.reserve is None:
+                self.reserve = self.full((RESERVE,), "u8", 0)
+            return self.full((size,), "u8", 0)
+        start, end = self.taken, self.taken + -(-size // 16) * 16
+        if self.reserve is None or end > RESERVE:
+            return self.full((size,), "u8", 0)
+        self.taken = end
+        return self.reserve[start : start + size]
+
     def stream(self) -> int:
         return self.raw_stream(self.number)
 
@@ -164,6 +185,10 @@ class InterpreterMachine:
 
     def full(self, shape: tuple[int, ...], dtype: str, value: Any) -> Any:
         return np.full(shape, value, numpy_dtype(dtype))
+
+    def zeros(self, size: int) -> Any:
+        """Bytes that are zero."""
+        return self.full((size,), "u8", 0)
 
     def copied(self, array: Any) -> Any:
         return array.clone() if is_torch(array) else array.copy()

@@ -220,15 +220,15 @@ class _TileLauncher:
         return self.zeros(size) if name == COUNTERS else self.machine.empty((size,), "u8")
 
     def zeros(self, size: int) -> Item:
-        """Zeroed counters that launches on one stream share, since each leaves zeros behind. What a graph captures
-        has its own: the zeros are part of the graph."""
+        """Zeroed counters that launches on one stream share, since each leaves zeros behind. A launch that a graph
+        captures has its own."""
         machine = self.machine
         if machine.capturing():
-            return machine.full((size,), "u8", 0)
+            return machine.zeros(size)
         stream = machine.stream()
         known = self.counters.get(stream)
         if known is None or known.shape[0] < size:
-            known = self.counters[stream] = machine.full((size,), "u8", 0)
+            known = self.counters[stream] = machine.zeros(size)
         return known
 
 

@@ -15,6 +15,7 @@ from sparsecc.diagnostics import SparseccError
 from sparsecc.formats import parse_format
 from sparsecc.kernel import Operand
 from sparsecc.runtime.compiled_kernel import OperandConverted
+from sparsecc.runtime.machines import RESERVE
 from sparsecc.runtime.tile_kernel import bucket
 from tests.unit.backends.triton.kernels import SPMV
 from tests.unit.runtime.gpu_doubles import (
@@ -255,8 +256,13 @@ def test_work_memory_and_counters(machine: Machine) -> None:
     (kept,) = launcher.counters.values()
     assert not kept.any()
     machine.captures = True
-    kept.fill_(1)  # in a graph the counters are its own
+    kept.fill_(1)  # in a graph the counters are its own, zeroed before
     assert float(kernel(x=x)) == 4950
+    first = machine.taken
+    assert 0 < first <= RESERVE and float(kernel(x=x)) == 4950
+    assert machine.taken == 2 * first and not machine.reserve[: 2 * first].any()
+    machine.taken = RESERVE  # used up: the graph zeroes them
+    assert float(kernel(x=x)) == 4950 and machine.taken == RESERVE
 
 
 def test_an_empty_grid_is_not_launched(machine: Machine) -> None:
