@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log2
 from typing import Any
 
 from sparsecc.formats.row_tables import LAYOUTS
@@ -53,7 +54,7 @@ def rows_of(
     return {
         "tokens": tokens or (bucket(columns[0]) if columns else None),
         "reduction": 1 << (inner[0] - 1).bit_length() if inner and inner[0] else None,
-        "length": 1 << (mean - 1).bit_length(),
+        "length": 1 << round(log2(mean)),
         "skewed": tensor.facts["longest"] > SKEWED * mean + 64,
         "even": bool(columns) and columns[0] % 16 == 0 and all(a % 16 == 0 for a in addresses),
     }

@@ -65,7 +65,7 @@ def test_segments(name: str) -> None:
 def test_bins(name: str) -> None:
     lengths = LENGTHS[name]
     arrays, facts = row_tables_of("CSR-bins", positions(lengths))
-    order, groups = arrays["order"].tolist(), arrays["groups"]
+    groups, order = arrays["groups"], list[int](arrays["order"].tolist())
     assert groups.shape == (facts["group_count"], GROUP)
     assert sorted(order) == list(range(len(lengths)))
     long = [r for r in order if lengths[r] > BINS[0][0]]
@@ -81,7 +81,7 @@ def test_bins(name: str) -> None:
             continue
         rows = order[begin:end]
         most, height, _ = BINS[kind - 1]
-        least = (*(cut for cut, _, _ in BINS), -1)[kind]
+        least: int = (*(cut for cut, _, _ in BINS), -1)[kind]
         assert 0 < len(rows) <= height and not done & set(rows)
         assert all(least < lengths[r] <= most for r in rows)
         done |= set(rows)
