@@ -30,6 +30,7 @@ test-all: $(INSTALLED) ## the tests, the whole sweep of expressions and formats 
 test-triton: $(NEWEST)/.installed ## all that compiles and runs kernels for GPUs, with the newest Triton
 	$(NEWEST)/bin/python -m pytest -n $(WORKERS) -m "not gpu" \
 		tests/unit/backends/triton tests/unit/passes tests/unit/runtime $(ARGS)
+	$(NEWEST)/bin/python -m pytest -n $(WORKERS) tests/numeric/test_tiles.py $(ARGS)
 
 lint: $(INSTALLED) ## ruff and pyright (strict)
 	$(BIN)/ruff check
