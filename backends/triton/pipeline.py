@@ -5,7 +5,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "selected": (
         "generalize-named-ops", "select-formats", "match-contractions", "dot-contractions",
     ),
-    "iteration": ("split-blocks", "schedule-loops", "sparsify"),
+    "iteration": ("widen-sums", "split-blocks", "schedule-loops", "sparsify"),
     "tiles": ("tile-iteration",),
 }  # fmt: skip
 
@@ -15,6 +15,9 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "schedule-loops": ("target",),
 }
 """What passes are told of the request."""
+
+FIXED: dict[str, dict[str, str]] = {"widen-sums": {"split": "false"}}
+"""Options that are the same for every request: sums stay in registers, so none is cut in two."""
 
 NUMBERS: dict[str, str] = {"loops": "tile-iteration"}
 """Families of schedules whose numbers are options of the pass that makes such kernels."""

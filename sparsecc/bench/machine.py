@@ -6,14 +6,16 @@ import subprocess
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import median
+from time import perf_counter
 from typing import Any
 
-from sparsecc.bench.timing import Timer
 from sparsecc.bench.weights import torch_module
 from sparsecc.diagnostics import TargetError
 
 ROOT = Path(__file__).resolve().parents[2]
-COPY_BYTES = 2 << 30
+COPY_BYTES = 4 << 30
+PACE_BYTES = 1 << 30
 
 
 class NoGpu(TargetError):
@@ -35,7 +37,7 @@ def find_gpu() -> str:
     return f"sm_{major}0"
 
 
-def facts(timer: Timer) -> dict[str, Any]:
+def facts(pace: Pace) -> dict[str, Any]:
     """What the machine is, with the versions of what runs on it."""
     torch = torch_module()
     properties = torch.cuda.get_device_properties(0)
@@ -50,16 +52,60 @@ def facts(timer: Timer) -> dict[str, Any]:
         "cusparselt": torch.backends.cusparselt.version(),
         "commit": _commit(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "copy_bandwidth": copy_bandwidth(timer),
+        "copy_bandwidth": pace.bandwidth(),
     }
 
 
-def copy_bandwidth(timer: Timer) -> float:
-    """Bytes a second, read and written, of a large copy on the device."""
-    torch = torch_module()
-    source = torch.zeros(COPY_BYTES // 4, device="cuda", dtype=torch.int32)
-    dest = torch.empty_like(source)
-    return 2 * COPY_BYTES / timer.us([lambda: dest.copy_(source)], 30.0) * 1e6
+class Pace:
+    """How fast the device moves bytes: in general, and at a moment.
+
+    A device that has been idle, or that does other work too, is slow for a while: times beside a slow moment are
+    taken again."""
+
+    def __init__(self) -> None:
+        torch = self.torch = torch_module()
+        self.source = torch.ones(PACE_BYTES // 4, device="cuda")
+        self.dest = torch.empty_like(self.source)
+        self.best = 0.0
+
+    def warm(self, seconds: float = 0.3) -> None:
+        """Keep the device busy so long."""
+        end = perf_counter() + seconds
+        while perf_counter() < end:
+            for _ in range(20):
+                self.torch.add(self.source, 1.0, out=self.dest)
+            self.torch.cuda.synchronize()
+
+    def now(self) -> float:
+        """Bytes a second, read and written, at this moment."""
+        found = max(2 * PACE_BYTES / s for s in self._seconds(self.source, self.dest, 3)[1])
+        self.best = max(self.best, found)
+        return found
+
+    def bandwidth(self) -> float:
+        """Bytes a second of a large copy: the median of the faster of a copy and a kernel that does as much."""
+        self.warm(1.0)
+        source = self.torch.ones(COPY_BYTES // 4, device="cuda")
+        ways = self._seconds(source, self.torch.empty_like(source), 15)
+        self.now()
+        return 2 * COPY_BYTES / min(map(median, ways))
+
+    def _seconds(self, source: Any, dest: Any, count: int) -> tuple[list[float], list[float]]:
+        cuda = self.torch.cuda
+        found: tuple[list[float], list[float]] = ([], [])
+        for _ in range(count):
+            for times, run in zip(
+                found,
+                (lambda: dest.copy_(source), lambda: self.torch.add(source, 1.0, out=dest)),
+                strict=True,
+            ):
+                first, last = (cuda.Event(enable_timing=True) for _ in range(2))
+                first.record()
+                run()
+                last.record()
+                last.synchronize()
+                times.append(first.elapsed_time(last) / 1e3)
+        return found
 
 
 def _first(command: list[str]) -> str:

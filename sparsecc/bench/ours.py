@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
@@ -11,9 +12,13 @@ from time import perf_counter
 from typing import Any
 
 from sparsecc import api
+from sparsecc.backends.triton.packing.stream import STEPS, pack_sum_2_4
 from sparsecc.bench.cells import Cell
 from sparsecc.bench.problem import Candidate, Problem
+from sparsecc.bench.runner import DEFAULT
 from sparsecc.diagnostics import SparseccError
+from sparsecc.kernel import Compiled
+from sparsecc.runtime import tile_cache
 from sparsecc.runtime.tile_kernel import bucket
 
 Tensor = Any
@@ -23,8 +28,8 @@ Kernel = Any
 PACKED = ("2:4", "2:4+CSR")
 """Formats whose weights kernels read in a layout of their own."""
 
-TRIED = 3
-"""How many of the fastest schedules that tuning has found are timed beside the rivals."""
+ROOM = 1 << 16
+"""Entries of the cache of a run: more than the set has kernels."""
 
 
 def compiled(cell: Cell, target: str) -> Kernel:
@@ -43,25 +48,40 @@ def compiled(cell: Cell, target: str) -> Kernel:
 
 @dataclass(frozen=True)
 class Ours:
-    """The peer that is us: the kernel as it is compiled, and with the fastest schedules that tuning finds."""
+    """The peer that is us: the kernel as it is compiled, and with each other schedule that is legal for it."""
 
     target: str
     __name__ = "sparsecc"
 
     def __call__(self, problem: Problem) -> Iterator[Candidate]:
-        # Own copies: compiled kernels are shared, and tuning one changes which schedules it uses.
+        # Own copies: compiled kernels are shared.
         kernel = compiled(problem.cell, self.target).with_options()
-        weights, size = weights_of(problem, kernel)
-        yield candidate(problem, kernel, weights, size, "default")
-        operands = {**problem.inputs, problem.cell.operation.weight: weights[0]}
-        _, base = kernel.prepared(operands)
-        if not any(len(step.space) > 1 for step in base.plan.tiles):
-            return
-        tuned = kernel.with_options().autotune(operands)
-        for name, times in tuned.times.items():
-            for schedule in sorted(times, key=times.__getitem__)[:TRIED]:
-                chosen = base.scheduled({**tuned.schedules, name: schedule}).with_options()
-                yield candidate(problem, chosen, weights, size, schedule)
+        for number, (weights, size) in enumerate(weights_of(problem, kernel)):
+            operands = {**problem.inputs, problem.cell.operation.weight: weights[0]}
+            _, base = kernel.prepared(operands)
+            if number == 0:
+                yield candidate(problem, kernel, weights, size, DEFAULT)
+            made: dict[str, Kernel] = {}
+            for step in base.plan.tiles:
+                for schedule in step.space:
+                    if number or schedule != step.schedule:
+                        made[schedule] = base.scheduled({step.launch.kernel: schedule})
+            compile_missing(made.values(), self.target)
+            for schedule, chosen in made.items():
+                yield candidate(problem, chosen.with_options(), weights, size, schedule)
+
+
+def compile_missing(kernels: Iterable[Kernel], target: str) -> None:
+    """Compile side by side what the cache has not got; what does not compile says so when it is called."""
+    sources = dict.fromkeys(step.source for kernel in kernels for step in kernel.plan.tiles)
+    missing = [source for source in sources if tile_cache.read(source, target) is None]
+    if not missing:
+        return
+    from sparsecc.backends.triton.compile_process import compile_many
+
+    for made in compile_many(missing, target, None, lambda _n, _found: None):
+        if isinstance(made, Compiled):
+            tile_cache.keep(made)
 
 
 def candidate(
@@ -79,17 +99,29 @@ def _values(result: Any) -> Tensor:
     return result.values() if str(result.layout) == "torch.sparse_csr" else result
 
 
-def weights_of(problem: Problem, kernel: Kernel) -> tuple[list[Any], int]:
-    """Copies of the sparse operand as the kernel reads it, and the bytes of one."""
-    fmt = problem.cell.format
+def weights_of(problem: Problem, kernel: Kernel) -> Iterator[tuple[list[Any], int]]:
+    """Copies of the sparse operand as the kernel reads it, and the bytes of one: first as we choose, then in the other
+    packings that there are."""
+    matrix, fmt = problem.matrix, problem.cell.format
     if fmt not in PACKED:
-        first = problem.matrix.csr if fmt == "CSR" else problem.matrix.bsr
+        first = matrix.csr if fmt == "CSR" else matrix.bsr
         parts = (first.values(), first.col_indices(), first.crow_indices())
         size = sum(part.numel() * part.element_size() for part in parts)
-        return _turns(problem, "stored copies", first, size), size
-    weight = problem.cell.operation.weight
-    first = problem.matrix.keep("packed", lambda: kernel.pack(**{weight: problem.matrix.dense}))
-    return _turns(problem, "packed copies", first, first.nbytes), first.nbytes
+        yield _turns(problem, "stored copies", first, size), size
+        return
+    weight = {problem.cell.operation.weight: matrix.dense}
+    if fmt == "2:4":
+        first = matrix.keep("packed", lambda: kernel.pack(**weight))
+        yield _turns(problem, "packed copies", first, first.nbytes), first.nbytes
+        return
+    first = kernel.pack(tokens=problem.cell.width, **weight)
+    depths = {first.facts["steps"]: first}
+    for steps in STEPS:
+        if steps not in depths:
+            depths[steps] = pack_sum_2_4(matrix.dense, steps=steps)
+    for steps, packed in depths.items():
+        made = matrix.keep(("packed", steps), lambda packed=packed: packed)
+        yield _turns(problem, f"copies in {steps} steps", made, made.nbytes), made.nbytes
 
 
 def _turns(problem: Problem, key: str, first: Any, size: int) -> list[Any]:
@@ -109,18 +141,26 @@ def clone(operand: Any) -> Any:
 # -- ahead of time -------------------------------------------------------------------------------
 
 
-def compile_all(
+@contextmanager
+def compile_ahead(
     cells: Sequence[Cell], target: str, workers: int
-) -> Iterator[tuple[Cell, int | str]]:
-    """Compile the kernels of cells, all schedules of each, in ``workers`` processes, so that the cache has them:
-    how many schedules, or what went wrong, as they come."""
-    kinds: Mapping[tuple[object, ...], Cell] = {
-        (c.operation.name, c.rows, c.columns, c.width, c.dtype, c.format): c for c in cells
-    }
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        jobs = {pool.submit(compile_one, cell, target): cell for cell in kinds.values()}
-        for job in as_completed(jobs):
-            yield jobs[job], job.result()
+) -> Generator[Callable[[Cell], int | str]]:
+    """Compile the kernels of cells, all schedules of each, in ``workers`` processes, in the order of the cells, so that
+    the cache has them: what is given waits for a cell's, and tells how many schedules, or what went wrong."""
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+    jobs: dict[tuple[object, ...], Future[int | str]] = {}
+    try:
+        for cell in cells:
+            if _kind(cell) not in jobs:
+                jobs[_kind(cell)] = pool.submit(compile_one, cell, target)
+        yield lambda cell: jobs[_kind(cell)].result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _kind(cell: Cell) -> tuple[object, ...]:
+    """Cells of one kind share their kernels."""
+    return (cell.operation.name, cell.rows, cell.columns, cell.width, cell.dtype, cell.format)
 
 
 def compile_one(cell: Cell, target: str) -> int | str:
@@ -128,6 +168,7 @@ def compile_one(cell: Cell, target: str) -> int | str:
 
     What does not compile is left to tuning, which says so."""
     done, problem = 0, ""
+    tile_cache.MAX_ENTRIES = ROOM
     try:
         kernel = sized(compiled(cell, target), cell)
     except SparseccError as error:
@@ -155,11 +196,14 @@ def sized(kernel: Kernel, cell: Cell) -> Kernel | None:
     if cell.format == "2:4+CSR":
         return None
     tokens = kernel.request.tokens or bucket(cell.width)
-    return kernel.remake(tokens=tokens, rows=cell.rows, reduction=cell.columns, aligned=True)
+    return kernel.remake(
+        tokens=tokens, rows=cell.rows, reduction=cell.columns, aligned=True, even=True
+    )
 
 
 def machine_code(cell: Cell, target: str) -> float:
-    """Milliseconds from the expression to machine code."""
+    """Milliseconds from the expression to the machine code that runs for a cell's operands."""
     start = perf_counter()
-    _ = compiled(cell, target).compiled
+    kernel = sized(compiled(cell, target), cell)
+    assert kernel is not None and kernel.compiled
     return (perf_counter() - start) * 1e3

@@ -58,8 +58,8 @@ def padded(problem: Problem) -> Iterator[Candidate]:
 
 
 def cusparselt(problem: Problem) -> Iterator[Candidate]:
-    """cuSPARSELt by the algorithm that its own search finds, with its split of the reduction, for both orders of the
-    result; and by its default."""
+    """cuSPARSELt by the algorithm that its own search finds, for both orders of the result, and by its default: through
+    torch's public functions."""
     torch, tokens = problem.torch, problem.cell.width
     first = problem.matrix.keep("sparselt", lambda: [torch._cslt_compress(problem.matrix.dense)])
     size = first[0].numel() * first[0].element_size()
@@ -71,27 +71,17 @@ def cusparselt(problem: Problem) -> Iterator[Candidate]:
         x[:tokens] = problem.x
     nbytes = problem.cell.dense_bytes * 9 // 16 + problem.dense_bytes()
     for rows_first in (False, True):
-        options = _searched(torch, weights[0], x.t(), rows_first)
-        ways = {"default": {"alg_id": 0}, f"algorithm {options['alg_id']}": options}
-        for name, chosen in ways.items():
+        order = {"transpose_result": True} if rows_first else {}
+        found = int(torch._cslt_sparse_mm_search(weights[0], x.t(), **order))
+        for name, algorithm in {"default": 0, f"algorithm {found}": found}.items():
             calls = tuple(
-                partial(torch._cslt_sparse_mm, w, x.t(), transpose_result=rows_first, **chosen)
-                for w in weights
+                partial(torch._cslt_sparse_mm, w, x.t(), alg_id=algorithm, **order) for w in weights
             )
             read: Callable[[Tensor], Tensor] = (
                 (lambda y: y[:tokens]) if rows_first else (lambda y: y.t()[:tokens])
             )
-            order = "row-major" if rows_first else "column-major"
-            yield Candidate(f"{name}, {order}", calls, read, nbytes)
-
-
-def _searched(torch: Any, weight: Tensor, x: Tensor, rows_first: bool) -> dict[str, int]:
-    """What cuSPARSELt's search finds: with the split of the reduction where this torch tells it."""
-    library: Any = getattr(torch._C, "_cusparselt", None)
-    if hasattr(library, "mm_search"):
-        found = library.mm_search(weight, x, None, None, None, rows_first)
-        return dict(zip(("alg_id", "split_k", "split_k_mode"), found, strict=False))
-    return {"alg_id": torch._cslt_sparse_mm_search(weight, x, transpose_result=rows_first)}
+            layout = "row-major" if rows_first else "column-major"
+            yield Candidate(f"{name}, {layout}", calls, read, nbytes)
 
 
 def torch_bsr(problem: Problem) -> Iterator[Candidate]:

@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from sparsecc.bench.cells import GROUPS, Cell
-from sparsecc.bench.results import OURS, Result, Run
+from sparsecc.bench.results import FIRST, OURS, Result, Run
 from sparsecc.bench.svg import Plot
 from sparsecc.diagnostics import FileError
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+MARKS = {"events": " (e)", "events, queued": " (q)"}
+
+SLOW = 0.85
+"""Of the copy bandwidth: a cell beside which less was copied is named."""
 
 PASSED = {True: "ok", False: "MISSED", None: ""}
 
@@ -45,7 +50,13 @@ def markdown(run: Run, plots: bool = False) -> str:
     if failed:
         parts.append("## What did not run")
         parts.append(_table(["cell", "candidate", "why"], [list(line) for line in failed]))
-    parts.append(summary(run))
+    parts += ["## Missed bars", summary(run)]
+    slow = [
+        f"* {r.cell.name}: {r.copied / 1e12:.2f} TB/s"
+        for r in run.results if r.copied is not None and r.copied < SLOW * run.machine.get("copy_bandwidth", 0)
+    ]  # fmt: skip
+    if slow:
+        parts += ["## Measured while the device was slow", "\n".join(slow)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -73,9 +84,10 @@ def summary(run: Run) -> str:
 
 
 def group_table(results: Sequence[Result]) -> str:
-    """One line a cell: our time and rate, each family's time and its ratio to ours, bars."""
+    """One line a cell: our best time, that of our first choice, the rate of the best, each family's time and its ratio
+    to our best, bars."""
     families = list(dict.fromkeys(f for r in results for f in r.cell.operation.rivals))
-    heads = ["cell", "ours us", "GB/s"]
+    heads = ["cell", "ours us", "default us", "GB/s"]
     for family in families:
         heads += [f"{family} us", "ratio"]
     lines: list[list[str]] = []
@@ -84,11 +96,13 @@ def group_table(results: Sequence[Result]) -> str:
         line = [
             _label(r.cell),
             _number(ours.us if ours else None),
+            _number(r.times[FIRST].us if FIRST in r.times else None),
             f"{ours.gigabytes:.0f}" if ours else "",
         ]
         for family in families:
             time = r.times.get(family)
-            mark = "" if time is None or time.how == "graph" else " (e)"
+            mark = "" if time is None else MARKS.get(time.how, "")
+            mark += " (~)" if time is not None and time.loose else ""
             line += [_number(time.us if time else None) + mark, _number(r.ratio(family))]
         verdicts = r.verdicts()
         line.append(", ".join(f"{v['bar']:g} {_short(v['against'])}" for v in verdicts))

@@ -211,6 +211,16 @@ def _bench(parser: Parser) -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the cells, fewer rounds")
     parser.add_argument("--json", metavar="FILE", help="write machine, versions and times there")
     parser.add_argument(
+        "--resume", action="store_true", help="leave out the cells that the --json file has"
+    )
+    parser.add_argument(
+        "--skip",
+        action="append",
+        default=[],
+        metavar="'CELL | CANDIDATE'",
+        help="a candidate that is not to run in a cell: the device was lost with it",
+    )
+    parser.add_argument(
         "--from",
         dest="earlier",
         action="append",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from sparsecc.request import Request
 from sparsecc.runtime import tile_cache
 from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.runtime.flow import Entry, Flow, Passes, Remake, Times, timed
+from sparsecc.runtime.schedules import read_schedule
 from sparsecc.targets import known_target
 
 if TYPE_CHECKING:
@@ -24,22 +24,18 @@ class UnknownSchedule(UsageError):
     text = "kernel {kernel} has no schedule {schedule}"
 
 
-class BadSchedule(UsageError):
-    text = "{schedule!r} is no schedule"
-    help_text = 'write it as it is printed: #tile.schedule<"family", {{name = number}}>'
-
-
 class UnknownKernel(UsageError):
     text = "the program has no GPU kernel {kernel!r}"
 
 
 def _passes(request: Request) -> Passes:
-    from sparsecc.backends.triton.pipeline import NUMBERS, OPTIONS, STAGES, WHOLE
+    from sparsecc.backends.triton.pipeline import FIXED, NUMBERS, OPTIONS, STAGES, WHOLE
 
-    options = {
+    options: dict[str, dict[str, str]] = {
         name: {key: str(value) for key in keys if (value := getattr(request, key)) is not None}
         for name, keys in OPTIONS.items()
     }
+    options.update({name: dict(fixed) for name, fixed in FIXED.items()})
     for _, schedule in request.schedules:
         family, numbers = read_schedule(schedule)
         if family in NUMBERS:
@@ -47,14 +43,6 @@ def _passes(request: Request) -> Passes:
         if family in WHOLE:
             options.setdefault(WHOLE[family], {})["schedule"] = schedule
     return {stage: [(n, options.get(n, {})) for n in names] for stage, names in STAGES.items()}
-
-
-def read_schedule(text: str) -> tuple[str, dict[str, str]]:
-    """The family and the numbers of a schedule as its attribute prints. Raises BadSchedule."""
-    match = re.fullmatch(r'#tile\.schedule<"(\w+)", \{(.*)\}>', text)
-    if match is None:
-        raise BadSchedule(schedule=text)
-    return match[1], dict(re.findall(r"(\w+) = (-?\d+)", match[2]))
 
 
 def _build(module: ModuleOp, request: Request, times: Times) -> tuple[Plan, bytes]:

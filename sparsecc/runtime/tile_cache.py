@@ -53,6 +53,11 @@ def compiled(source: TileSource, target: str) -> Compiled:
     return found
 
 
+def forget() -> None:
+    """Drop the machine code that this process keeps."""
+    _kept.clear()
+
+
 def keep(found: Compiled) -> None:
     """Machine code that was made elsewhere."""
     write(found)

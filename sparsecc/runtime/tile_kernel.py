@@ -28,12 +28,16 @@ from sparsecc.runtime.compiled_kernel import (
 )
 from sparsecc.runtime.flow import Entry, Remake
 from sparsecc.runtime.machines import TORCH, Machine, current_gpu, gpu, interpreter, is_torch
+from sparsecc.runtime.schedules import read_schedule
 from sparsecc.runtime.tile_execute import TileProgram
 from sparsecc.runtime.tile_operands import Bound, Slot
 from sparsecc.runtime.tile_recipe import Recipes
 from sparsecc.runtime.tile_results import host_result, torch_result
 from sparsecc.runtime.tile_sizes import bucket as bucket
 from sparsecc.runtime.tile_sizes import sizes_of
+
+TOKENS = 16
+"""Tokens that are assumed where nobody says how many there will be."""
 
 
 class NoMachineCode(UsageError):
@@ -268,10 +272,11 @@ class TileKernel(Kernel):
         if problem:
             raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static)
 
-    def pack(self, **weights: Any) -> Any:
+    def pack(self, *, tokens: int | None = None, **weights: Any) -> Any:
         """Weights in the layout that the kernel reads: one PackedOperand, or several by name.
 
-        A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor."""
+        A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor. ``tokens``: how many
+        the weight will mostly be multiplied with, for layouts that have a choice (2:4+CSR: how deep its chunks are)."""
         found: dict[str, Any] = {}
         for name, weight in weights.items():
             self.check_known(name)
@@ -279,8 +284,17 @@ class TileKernel(Kernel):
             if slot.packing is None:
                 known = [n for n, s in self.gpu_slots.items() if s.packing is not None]
                 raise packs.NotPacked(name=name, known=", ".join(known) or "none")
-            found[name] = packs.pack(slot.packing, weight)
+            found[name] = packs.pack(slot.packing, weight, **self._choice(slot, weight, tokens))
         return next(iter(found.values())) if len(found) == 1 else found
+
+    def _choice(self, slot: Slot, weight: Any, tokens: int | None) -> dict[str, int]:
+        """What a layout leaves open, as the first schedule for such a weight has it."""
+        if slot.packing != "2:4+CSR" or len(weight.shape) < 2 or self.remake is None:
+            return {}
+        rows, reduction = (int(n) for n in weight.shape[-2:])
+        wanted = self.variant(bucket(tokens or self.request.tokens or TOKENS), rows, reduction)
+        assert wanted.sized is not None
+        return {"steps": int(read_schedule(wanted.sized.schedule)[1]["steps"])}
 
     def check_known(self, name: str) -> None:
         if name not in self.gpu_slots:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
+
+from sparsecc.bench.problem import Candidate, Problem
+from sparsecc.bench.runner import Runner, Settings
 
 
 class FakeTimer:
@@ -19,6 +22,39 @@ class FakeTimer:
     def us(self, calls: Sequence[Callable[[], Any]], ms: float) -> float:
         self.measured.append(id(calls))
         return self.times.get(id(calls), 10.0)
+
+    def look(self, calls: Sequence[Callable[[], Any]]) -> float:
+        return self.times.get(id(calls), 10.0)
+
+
+class Fakes:
+    """Candidates with known times; ``wrong``, ``broken`` and ``stopped`` ones are not to be timed."""
+
+    def __init__(self) -> None:
+        self.timer = FakeTimer()
+
+    def candidate(self, problem: Problem, name: str, us: float, change: float = 0.0) -> Candidate:
+        calls = (lambda: problem.reference.float() + change,)
+        self.timer.times[id(calls)] = us
+        return Candidate(name, calls, lambda y: y, 1000)
+
+    def ours(self, problem: Problem) -> Iterator[Candidate]:
+        yield self.candidate(problem, "default", 9.0)
+        yield self.candidate(problem, "fast", 5.0)
+        yield self.candidate(problem, "wrong", 1.0, change=1.0)
+
+    def dense(self, problem: Problem) -> Iterator[Candidate]:
+        yield self.candidate(problem, "hopeless", 40.0)
+        for n in range(4):
+            yield self.candidate(problem, f"way {n}", 20.0 - n)
+
+    def broken(self, problem: Problem) -> Iterator[Candidate]:
+        yield self.candidate(problem, "default", 30.0)
+        raise RuntimeError("no kernel image\nsecond line")
+
+    def runner(self, **more: Any) -> Runner:
+        peers = {"dense": (self.dense,), "cuSPARSELt": (self.broken,)}
+        return Runner(self.timer, self.ours, Settings(rounds=3, device="cpu"), peers, **more)
 
 
 class FakeCuda:
@@ -88,6 +124,13 @@ class FakeCuda:
 
     def set_sync_debug_mode(self, mode: str) -> None:
         self.mode = mode
+
+    def _sleep(self, cycles: int) -> None:
+        """Time that lies before what is measured."""
+        self.now += 1.0
+        self.slept = cycles
+
+    slept = 0
 
     def waiting(self, ms: float, openly: bool = True) -> Callable[[], None]:
         """The same for something that can't be captured; torch notices it if it waits openly."""

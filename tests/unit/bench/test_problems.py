@@ -99,18 +99,16 @@ def test_each_call_has_its_own_copy() -> None:
 class FakeSparseLt:
     """torch with the functions of cuSPARSELt: the compressed weight is the weight."""
 
-    _C = type("_C", (), {})
-
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
 
     def _cslt_compress(self, weight: Any) -> Any:
         return weight.clone()
 
-    def _cslt_sparse_mm_search(self, weight: Any, x: Any, transpose_result: bool) -> int:
+    def _cslt_sparse_mm_search(self, weight: Any, x: Any, transpose_result: bool = False) -> int:
         return 7 if transpose_result else 3
 
-    def _cslt_sparse_mm(self, w: Any, x: Any, transpose_result: bool, alg_id: int) -> Any:
+    def _cslt_sparse_mm(self, w: Any, x: Any, alg_id: int, transpose_result: bool = False) -> Any:
         assert x.shape[1] % 8 == 0
         self.asked.append((alg_id, x.shape[1]))
         return (w @ x).t() if transpose_result else w @ x
@@ -155,4 +153,5 @@ def test_one_wrong_element_is_found() -> None:
     errors = of_cell.errors(candidate(wrong))
     assert errors.norm < 1e-3  # the norm alone would let it pass
     assert not errors.accepted("f16")
+    assert errors.accepted("f16", 100.0)
     assert not of_cell.errors(candidate(wrong[:5])).accepted("f16")

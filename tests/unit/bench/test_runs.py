@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,111 +13,21 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sparsecc.bench import report
+from sparsecc.bench import report, results
 from sparsecc.bench.cells import Cell, all_cells
-from sparsecc.bench.problem import Candidate, Problem
 from sparsecc.bench.results import OURS, Latency, Result, Run, Time, read_runs
-from sparsecc.bench.runner import DeviceLost, Runner, Settings
+from sparsecc.bench.runner import Settings
 from sparsecc.bench.svg import Plot
-from sparsecc.bench.weights import Matrix
 from sparsecc.cli import bench as command
 from sparsecc.cli import main
 from sparsecc.diagnostics import FileError
-from tests.unit.bench.fakes import FakeTimer
+from tests.unit.bench.fakes import Fakes, FakeTimer
 
 torch: Any = pytest.importorskip("torch")
 
 CELLS = all_cells()
 CELL = next(c for c in CELLS if c.group == "2:4")
 SMALL = replace(CELL, rows=64, columns=64, width=8, dtype="f32")
-
-
-class Fakes:
-    """Candidates with known times; ``wrong``, ``broken`` and ``stopped`` ones are not to be timed."""
-
-    def __init__(self) -> None:
-        self.timer = FakeTimer()
-
-    def candidate(self, problem: Problem, name: str, us: float, change: float = 0.0) -> Candidate:
-        calls = (lambda: problem.reference.float() + change,)
-        self.timer.times[id(calls)] = us
-        return Candidate(name, calls, lambda y: y, 1000)
-
-    def ours(self, problem: Problem) -> Iterator[Candidate]:
-        yield self.candidate(problem, "slow", 9.0)
-        yield self.candidate(problem, "fast", 5.0)
-        yield self.candidate(problem, "wrong", 1.0, change=1.0)
-
-    def dense(self, problem: Problem) -> Iterator[Candidate]:
-        for n in range(4):
-            yield self.candidate(problem, f"way {n}", 20.0 - n)
-
-    def broken(self, problem: Problem) -> Iterator[Candidate]:
-        yield self.candidate(problem, "default", 30.0)
-        raise RuntimeError("no kernel image\nsecond line")
-
-    def runner(self, **more: Any) -> Runner:
-        peers = {"dense": (self.dense,), "cuSPARSELt": (self.broken,)}
-        return Runner(self.timer, self.ours, Settings(rounds=3, device="cpu"), peers, **more)
-
-
-def test_a_cell() -> None:
-    fakes = Fakes()
-    (result,) = fakes.runner().run([SMALL])
-    assert {f: (t.candidate, t.us) for f, t in result.times.items()} == {
-        OURS: ("fast", 5.0),
-        "dense": ("way 3", 17.0),
-        "cuSPARSELt": ("default", 30.0),
-    }
-    assert result.ratio("dense") == pytest.approx(3.4)
-    assert result.nnz == 64 * 32
-    assert result.failures["cuSPARSELt: broken"] == "RuntimeError: no kernel image"
-    assert result.failures["sparsecc: wrong"].startswith("wrong: error ")
-    assert [(v["against"], v["passed"]) for v in result.verdicts()] == [
-        (["dense"], True),
-        (["cuSPARSELt"], True),
-    ]
-    # Of four ways only the best two of a first look stay: 3 rounds of 2 + 2 + 1, and 4 looks.
-    assert len(fakes.timer.measured) == 3 * 5 + 4
-
-
-def test_without_a_time_of_ours_every_bar_is_missed() -> None:
-    fakes = Fakes()
-    runner = fakes.runner()
-    runner.ours = fakes.broken
-
-    def nothing(problem: Problem) -> Iterator[Candidate]:
-        raise RuntimeError("not today")
-        yield fakes.candidate(problem, "", 0.0)
-
-    runner.ours = nothing
-    (result,) = runner.run([SMALL])
-    assert result.ours is None
-    assert [v["passed"] for v in result.verdicts()] == [False, False]
-    assert "MISSED" in report.group_table([result])
-
-
-def test_cells_share_their_matrix_and_a_lost_device_ends_the_run() -> None:
-    made: list[Matrix] = []
-
-    def ours(problem: Problem) -> Iterator[Candidate]:
-        made.append(problem.matrix)
-        yield from Fakes().ours(problem)
-
-    other = replace(SMALL, rows=128)
-    runner = Fakes().runner()
-    runner.ours = ours
-    list(runner.run([SMALL, replace(SMALL, width=16), other]))
-    assert made[0] is made[1] is not made[2]
-
-    def fail() -> None:
-        raise RuntimeError("CUDA error: an illegal memory access was encountered")
-
-    runner = Fakes().runner(alive=fail)
-    results = runner.run([SMALL, other])
-    assert next(results).ours
-    with pytest.raises(DeviceLost, match="illegal memory access"):
-        next(results)
 
 
 def time(us: float) -> Time:
@@ -162,7 +74,7 @@ def test_tables() -> None:
     assert len(lines) == 2  # f16 and bf16
     cells = [part.strip() for part in lines[0].strip("|").split("|")]
     assert cells == [
-        "4096x4096, M = 8", "10", "1900", "15.5", "1.55", "15.5", "1.55",
+        "4096x4096, M = 8", "10", "", "1900", "15.5", "1.55", "15.5", "1.55",
         "1.6 dense, 1 cuSPARSELt", "MISSED, ok",
     ]  # fmt: skip
     assert "2:4/f16/2:4/2:4/50%/4096x4096/8: 1.55 of dense, bar 1.6" in text
@@ -248,13 +160,25 @@ def test_the_command_measures(
     class Timer(FakeTimer):
         def forget(self) -> None: ...
 
-    def facts(timer: object) -> dict[str, Any]:
+    class Pace:
+        best = 4.3e12
+
+        def now(self) -> float:
+            return 4.2e12
+
+    def facts(pace: object) -> dict[str, Any]:
+        assert isinstance(pace, Pace)
         return dict(machine)
 
-    def compile_all(cells: object, target: str, workers: int) -> Iterator[tuple[Cell, int | str]]:
-        assert (cells, target, workers) == (small, "sm_90", 3)
-        yield small[0], 17
-        yield small[0], "no kernel for it"
+    def no_kernel(cell: Cell) -> str:
+        return "no kernel for it"
+
+    @contextmanager
+    def compile_ahead(
+        cells: Any, target: str, workers: int
+    ) -> Generator[Callable[[Cell], int | str]]:
+        assert (list(cells), target, workers) == (left, "sm_90", 3)
+        yield no_kernel
 
     def ours(target: str) -> Any:
         return fakes.ours
@@ -264,16 +188,18 @@ def test_the_command_measures(
 
     fakes.timer = Timer()
     replacements: dict[str, Any] = {
-        "GraphTimer": lambda: fakes.timer, "compile_all": compile_all, "Ours": ours,
+        "GraphTimer": lambda: fakes.timer, "compile_ahead": compile_ahead, "Ours": ours,
         "measure_latencies": latencies, "Settings": lambda: Settings(device="cpu"),
     }  # fmt: skip
     for name, value in replacements.items():
         monkeypatch.setattr(command, name, value)
+    monkeypatch.setattr(command.machine, "Pace", Pace)
     monkeypatch.setattr(command.machine, "facts", facts)
     monkeypatch.setattr(command.machine, "find_gpu", lambda: "sm_90")
     monkeypatch.setattr(command.cell_table, "all_cells", lambda: small)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     path = tmp_path / "a.json"
+    left = list(small)
     assert main(["bench", "gpu", "--json", str(path), "--workers", "3"]) == 0
     out, err = capsys.readouterr()
     data = json.loads(path.read_text())
@@ -286,3 +212,27 @@ def test_the_command_measures(
     assert "no kernel for it" in err
     assert "1/1 2:4/f32" in err
     assert "Cells: 1. Bars: 2, missed: 0." in out
+    # A run that goes on has nothing left to do.
+    left = []
+    monkeypatch.setattr(results, "all_cells", lambda: small)
+    command_line = ["bench", "gpu", "--json", str(path), "--resume", "--workers", "3"]
+    assert main(command_line) == 0
+    assert json.loads(path.read_text()) == data
+
+
+def test_a_run_goes_on_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[list[str]] = []
+
+    def execv(path: str, arguments: list[str]) -> None:
+        assert path == arguments[0]
+        begun.append(arguments[1:])
+
+    monkeypatch.setattr(command.os, "execv", execv)
+    options = Namespace(
+        only=["2:4 f16", "latency"], skip=["a | b"], json="x.json", quick=True, docs=None, target=None, workers=2
+    )  # fmt: skip
+    command._go_on(options, "c | d: e")  # pyright: ignore[reportPrivateUsage] # ends the process elsewhere
+    assert begun == [
+        ["-m", "sparsecc", "bench", "gpu", "--json", "x.json", "--resume", "--only=2:4 f16", "--only=latency",
+         "--skip=a | b", "--skip=c | d: e", "--quick", "--workers=2"]
+    ]  # fmt: skip

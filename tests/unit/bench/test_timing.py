@@ -31,6 +31,7 @@ def test_a_graph_gives_the_mean_of_its_calls(cuda: FakeCuda) -> None:
     assert timer.us(calls, 10.0) == pytest.approx(20.0)
     # The graph of the first time is played again, five times; nothing is captured anew.
     assert cuda.now - before == pytest.approx(5 * 50 * 0.040, rel=0.01)
+    assert timer.look(calls) == pytest.approx(30.0)
     timer.forget()
     assert not timer.graphs
 
@@ -40,7 +41,9 @@ def test_what_can_not_be_captured_is_timed_by_events(cuda: FakeCuda, openly: boo
     timer = timing.GraphTimer()
     calls = (cuda.waiting(0.5, openly),)
     assert timer.us(calls, 10.0) == pytest.approx(500.0)
-    assert timer.how == "events"
+    # What waits for the device can't be given to it beforehand.
+    assert timer.how == ("events" if openly else "events, queued")
+    assert bool(cuda.slept) is not openly
     assert timer.us(calls, 10.0) == pytest.approx(500.0)
     assert cuda.captures == (0 if openly else 1)
     assert cuda.mode == "default"
@@ -55,6 +58,21 @@ def test_rivals_take_turns() -> None:
     found = timing.interleaved(timer, {"a": first, "b": second}, rounds=2, ms=1.0)
     assert timer.measured == [id(first), id(second), id(second), id(first)]
     assert (found["a"].us, found["b"].us) == (3.0, 4.0)
+
+
+def test_whose_turn_fails_is_told() -> None:
+    told: list[str] = []
+
+    class Broken(FakeTimer):
+        def us(self, calls: object, ms: float) -> float:
+            if calls == ("b",):
+                raise RuntimeError("CUDA error")
+            return 1.0
+
+    turns: dict[str, Any] = {"a": ("a",), "b": ("b",)}
+    with pytest.raises(RuntimeError, match="CUDA error"):
+        timing.interleaved(Broken(), turns, 1, 1.0, told.append)
+    assert told == ["a", "b"]
 
 
 def test_copies_are_more_than_the_cache_holds() -> None:
