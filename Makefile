@@ -7,13 +7,15 @@ INSTALLED := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3.11 python3 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 WORKERS ?= 2
+# A second environment: what the first one has, but with the newest Triton.
+NEWEST := $(VENV)-newest-triton
 ARGS ?=
 
-.PHONY: help demo test test-all lint bench docs clean
+.PHONY: help demo test test-all test-triton lint bench docs clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(INSTALLED) ## the main job on real data: graphs and a physical problem, checked
 	$(BIN)/python examples/demo.py
@@ -23,6 +25,12 @@ test: $(INSTALLED) ## the tests (ARGS='-k name' for some of them)
 
 test-all: $(INSTALLED) ## the tests, the whole sweep of expressions and formats included
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not gpu" $(ARGS)
+	$(MAKE) test-triton
+
+test-triton: $(NEWEST)/.installed ## all that compiles and runs kernels for GPUs, with the newest Triton
+	$(NEWEST)/bin/python -m pytest -n $(WORKERS) -m "not gpu" \
+		tests/unit/backends/triton tests/unit/passes tests/unit/runtime $(ARGS)
+	$(NEWEST)/bin/python -m pytest -n $(WORKERS) tests/numeric/test_tiles.py $(ARGS)
 
 lint: $(INSTALLED) ## ruff and pyright (strict)
 	$(BIN)/ruff check
@@ -35,7 +43,7 @@ docs: $(INSTALLED) ## write docs/walk.md anew from the compiler's own output
 	$(BIN)/python -m pytest tests/test_walk.py --update-golden
 
 clean: ## remove the virtual environment and everything built
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(NEWEST) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Installed again only when pyproject.toml changes; what is there already and fits is kept.
@@ -44,4 +52,14 @@ $(INSTALLED): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing sparsecc and its tools into $(VENV) (once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(NEWEST)/.installed: $(INSTALLED)
+	@test -x $(NEWEST)/bin/python || $(BIN)/python -m venv $(NEWEST)
+	@echo "installing the newest triton into $(NEWEST) (once)"
+	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade triton
+	@$(NEWEST)/bin/python -c 'import site, sys; \
+		open(site.getsitepackages()[0] + "/first.pth", "w").write("import site; site.addsitedir(%r)\n" % sys.argv[1])' \
+		"$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])')"
+	@$(NEWEST)/bin/python -c 'import triton; print("triton", triton.__version__)'
 	@touch $@

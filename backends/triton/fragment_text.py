@@ -68,8 +68,14 @@ def layouts(values: Iterable[tuple[str, str, str]]) -> str:
     )
 
 
-def head(c: Contraction, family: str, schedule: Mapping[str, int], sentences: Sequence[str]) -> str:
-    """The docstring and the imports of a kernel's module."""
+BULK_IMPORT = "from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma\n"
+BULK_NAME = 'async_load = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared\n'
+
+
+def head(
+    c: Contraction, family: str, schedule: Mapping[str, int], sentences: Sequence[str], bulk: bool = False
+) -> str:  # fmt: skip
+    """The docstring and the imports of a kernel's module (``bulk``: which uses bulk copies)."""
     said = [*c.comments] or ["Y[t,n] = X[t,k] * W[n,k]"]
     parameters = ", ".join(f"{name}={value}" for name, value in schedule.items())
     lines = [
@@ -87,7 +93,11 @@ def head(c: Contraction, family: str, schedule: Mapping[str, int], sentences: Se
         '"""' + "\n".join(lines) + '\n"""\n\n'
         f"{epilogue_text.imports(c)}"
         "from triton.experimental import gluon\n"
-        "from triton.experimental.gluon import language as gl\n\n"
+        "from triton.experimental.gluon import language as gl\n"
+        f"{BULK_IMPORT if bulk else ''}"
+        "\n# As Triton 3.6 calls it, or a later one.\n"
+        'thread_barrier = getattr(gl, "thread_barrier", None) or gl.barrier\n'
+        f"{BULK_NAME if bulk else ''}\n"
     )
 
 
@@ -241,7 +251,7 @@ def end_lines(
         "gl.store(sums + part * (TOKENS * ROWS) + cell, total)",
         "# Every thread's sums are visible before thread 0 counts this block: fence, barrier, then the atomic.",
         "fence(block)",
-        "gl.thread_barrier()",
+        "thread_barrier()",
         'arrived = gl.atomic_add(counters + block, 1, sem="acq_rel", scope="gpu")',
         "if arrived == SPLITK - 1:",
         "    fence(block)",

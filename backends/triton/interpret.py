@@ -147,18 +147,25 @@ def _interpreter() -> Generator[Any]:
             )
         return plain_dot(self, a, b, d, *precision)
 
+    def create_splat(self: Any, kind: Any, value: Any) -> Any:
+        # The interpreter repeats what a comparison says as numbers, which newer ones do not take as a mask.
+        found = plain_splat(self, kind, value)
+        if value.data.dtype == np.bool_:
+            found.data = found.data.astype(np.bool_)
+        return found
+
     builder = inner.InterpreterBuilder
-    plain_dot = builder.create_dot
+    plain_dot, plain_splat = builder.create_dot, builder.create_splat
     plain, was, patch_language = inner._implicit_cvt, compiled.__call__, inner._patch_lang
     with knobs.runtime.scope():
         knobs.runtime.interpret = True
         inner._implicit_cvt, compiled.__call__, inner._patch_lang = convert, call, patch
-        builder.create_dot = create_dot
+        builder.create_dot, builder.create_splat = create_dot, create_splat
         try:
             yield Executor
         finally:
             inner._implicit_cvt, compiled.__call__, inner._patch_lang = plain, was, patch_language
-            builder.create_dot = plain_dot
+            builder.create_dot, builder.create_splat = plain_dot, plain_splat
             for scope in reversed(scopes.values()):
                 scope.restore()
             inner.InterpretedFunction.rewritten_fn.clear()

@@ -127,7 +127,7 @@ def kernel(s: Staged) -> list[str]:
     lines += [
         "",
         "# All shared memory is this allocation, addressed by the PTX above: Triton sees no access, adds no barrier.",
-        f"shared = gl.allocate_shared_memory(gl.int32, [{words}, 128], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))",
+        f"shared = gl.allocate_shared_memory(gl.int32, [{words}, 1, 128], gl.SwizzledSharedLayout(1, 1, 1, [1, 0]))",
         "base = shared_base(row_block)",
         "",
         "# W: TILE_THREADS threads copy a row tile's units, which lie one after the other. Limits count vectors.",
@@ -170,7 +170,7 @@ def kernel(s: Staged) -> list[str]:
         "",
         "# Nobody reads shared memory any more, and no copy is under way: it may be used for the sums.",
         "drain(w_thread)",
-        "gl.thread_barrier()",
+        "thread_barrier()",
         "shared._keep_alive()",
         "total = acc",
         *text.end_lines(
@@ -214,7 +214,7 @@ def _stage(s: Staged) -> list[str]:
         "# This thread's copies of this stage have landed; after the barrier everybody's have, and nobody reads the",
         "# slot of the stage before any more (it was last read before this barrier): new copies go there.",
         "wait_copies(w_thread)",
-        "gl.thread_barrier()",
+        "thread_barrier()",
         *_copy_stage(s, "free", "stage + (STAGES - 1)"),
         "here = slot * STAGE_BYTES",
         "free = slot",

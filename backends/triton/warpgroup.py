@@ -181,9 +181,7 @@ def _text(p: Plan, schedule: Mapping[str, int], names: list[str]) -> str:
         "A warpgroup multiplies 64 rows at a time: W from its registers, where each lane loads its own 16 bytes,",
         "X from shared memory, where bulk copies put it swizzled as the instruction reads it.",
     ]
-    top = head(c, FAMILY, schedule, sentences) + (
-        "from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma\n\n"
-    )
+    top = head(c, FAMILY, schedule, sentences, bulk=True)
     load, load_operands = load_text(p.shape)
     multiply, multiply_operands = multiply_text(p.shape)
     texts = (

@@ -40,7 +40,7 @@ def _loop_lines(p: Plan, release: list[str]) -> list[str]:
         f"    next_values, next_metadata = load({addresses}, left)",
         "    mbarrier.wait(full.index(stage), phase)",
         f"    {sums} = multiply({sums}, values, metadata, stage * (BOXES * BOX_BYTES))",
-        "    gl.thread_barrier()",
+        "    thread_barrier()",
         *(f"    {line}" for line in release),
         "    values, metadata = next_values, next_metadata",
         "    stage += 1",
@@ -81,7 +81,7 @@ def _allocation(p: Plan) -> list[str]:
     lines.append("    mbarrier.init(full.index(s), count=1)")
     if p.specialised:
         lines.append(f"    mbarrier.init(empty.index(s), count={p.owners})")
-    return [*lines, "gl.thread_barrier()"]
+    return [*lines, "thread_barrier()"]
 
 
 def in_step(p: Plan, names: list[str]) -> str:

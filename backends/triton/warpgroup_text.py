@@ -234,7 +234,7 @@ def fill_text(p: Plan) -> str:
         column = f"column + {panel * width}" if panel else "column"
         where = f"{column}, {token}" if p.shape.transposed else f"{token}, {column}"
         lines += [
-            "tma.async_copy_global_to_shared(",
+            "async_load(",
             f"    x, [{batch}{where}], full.index(stage), shared.index(stage * BOXES + {box}), pred=inside",
             ")",
         ]
@@ -325,7 +325,7 @@ def end_lines(p: Plan) -> list[str]:
             for i, name in enumerate(p.sums)
         ),
         "fence(part)",
-        "gl.thread_barrier()",
+        "thread_barrier()",
         'arrived = gl.atomic_add(counters + owner_block, 1, sem="acq_rel", scope="gpu")',
         "if arrived == SPLITK - 1:",
         "    fence(part)",

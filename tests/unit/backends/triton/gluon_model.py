@@ -262,7 +262,7 @@ def run(
             r'def (\w+)\(lane\):[^@]*?"cp.async.wait_group (\d+);', source.text
         )
     }
-    words = int(re.findall(r"allocate_shared_memory\(gl.int32, \[(\d+), 128\]", source.text)[0])
+    words = int(re.findall(r"allocate_shared_memory\(gl.int32, \[(\d+), 1, 128\]", source.text)[0])
     block = Block(late, words * 512, waits)
     kind = re.findall(r"row\.col\.\w+\.(\w+)", source.text)[0]
     dtype: str = {"s8": "i8"}.get(str(kind), str(kind))

@@ -47,6 +47,8 @@ COPY_TEXT = """from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 
+async_load = getattr(tma, "async_load", None) or tma.async_copy_global_to_shared
+
 
 @gluon.jit
 def copy(x, y, n):
@@ -54,7 +56,7 @@ def copy(x, y, n):
     bar = gl.allocate_shared_memory(gl.int64, [1], mbarrier.MBarrierLayout())
     mbarrier.init(bar, count=1)
     mbarrier.expect(bar, x.block_type.nbytes)
-    tma.async_copy_global_to_shared(x, [gl.program_id(0) * 64, 0], bar, buf)
+    async_load(x, [gl.program_id(0) * 64, 0], bar, buf)
     mbarrier.wait(bar, 0)
     mbarrier.invalidate(bar)
     layout: gl.constexpr = gl.BlockedLayout([1, 8], [4, 8], [4, 1], [1, 0])

@@ -86,7 +86,7 @@ def compile_and_look(target: str, wanted: list[tuple[str, str, str]]) -> None:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100"])
 def test_machine_code(target: str) -> None:
-    some = [a for a in ALL if a[0] == target and crc32(repr(a).encode()) % 12 == 0]
+    some = [a for a in ALL if a[0] == target and crc32(repr(a).encode()) % 32 == 0]
     some += [(target, "ring 8", "plain"), (target, "ring 8", "i8"), (target, "sum", "plain")]
     compile_and_look(target, sorted(set(some)))
 
