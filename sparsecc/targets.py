@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import cast
 
 from sparsecc.diagnostics import TargetError, did_you_mean
 
@@ -82,6 +83,7 @@ class UnknownTarget(TargetError):
     """A target name that is not in the table."""
 
     text = "there is no target {name!r}"
+    help_text = "a target is a name: see 'sparsecc targets'"
 
 
 class TargetRefused(TargetError):
@@ -226,13 +228,17 @@ REFUSED = {
 
 def known_target(name: str) -> Target:
     """The target of a name. Raises UnknownTarget, TargetRefused."""
+    if not isinstance(cast(object, name), str):
+        raise UnknownTarget(name=name)
     if name in REFUSED:
         raise TargetRefused(
             name=name, reason=REFUSED[name], help="compile for sm_80: the driver translates its PTX"
         )
     name = ALIASES.get(name, name)
     if name not in TARGETS:
-        raise UnknownTarget(name=name, help=did_you_mean(name, [*TARGETS, *ALIASES, "gpu"]))
+        is_gpu = name.lower().split(":")[0] in ("cuda", "nvidia", "triton", "ptx")
+        known = did_you_mean("gpu" if is_gpu else name, [*TARGETS, *ALIASES, "gpu"])
+        raise UnknownTarget(name=name, help=known)
     return TARGETS[name]
 
 
