@@ -232,7 +232,9 @@ def known_target(name: str) -> Target:
         )
     name = ALIASES.get(name, name)
     if name not in TARGETS:
-        raise UnknownTarget(name=name, help=did_you_mean(name, [*TARGETS, *ALIASES, "gpu"]))
+        known = did_you_mean(name, [*TARGETS, *ALIASES, "gpu"])
+        gpus = "the GPU that is present is called 'gpu'; 'sparsecc targets' lists the others"
+        raise UnknownTarget(name=name, help=gpus if name.lower() in ("cuda", "nvidia") else known)
     return TARGETS[name]
 
 
