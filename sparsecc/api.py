@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,11 +51,16 @@ class Spec:
     def operand(self) -> driver.OperandSpec:
         name = _element_name(self.dtype)
         if self.format == "*":
-            return driver.OperandSpec(tuple(self.shape), name, None)
+            return driver.OperandSpec(_extents(self.shape), name, None)
         rank = len(self.shape)
         fmt = self.format or parse_format("dense", rank)
         fmt = parse_format(fmt, rank) if isinstance(fmt, str) else fmt
-        return driver.OperandSpec(tuple(self.shape), name, str(fmt.with_default_widths(32)))
+        return driver.OperandSpec(_extents(self.shape), name, str(fmt.with_default_widths(32)))
+
+
+def _extents(shape: Sequence[Any]) -> tuple[int | None, ...]:
+    """A shape with NumPy's integers as Python's; what is no integer stays, for the checker to name."""
+    return tuple(int(n) if isinstance(n, np.integer) else n for n in shape)
 
 
 def read(
@@ -74,6 +79,11 @@ def _element_name(dtype: Any) -> str:
     # A NumPy dtype equals the strings that NumPy reads it from, and its 'i8' has eight bytes.
     if isinstance(dtype, str) and (dtype in NAMES or dtype == "bfloat16"):
         return "bf16" if dtype == "bfloat16" else dtype
+    if str(dtype).startswith("torch."):
+        from sparsecc.runtime.machines import OURS
+
+        if (name := OURS.get(str(dtype))) is not None:
+            return name
     try:
         found = name_of(np.dtype(dtype))
     except TypeError:
