@@ -19,7 +19,7 @@ def test_torch_and_numpy_spell_types_and_extents() -> None:
 
 
 @pytest.mark.parametrize(
-    ("extent", "words"), [(1.5, "no integer"), ("4", "no integer"), (True, "no integer"), (2**70, "beyond")]
+    ("extent", "words"), [(1.5, "whole numbers"), ("4", "whole numbers"), (True, "whole numbers"), (2**70, "beyond")]
 )  # fmt: skip
 def test_extents_are_integers(extent: Any, words: str) -> None:
     with pytest.raises(SparseccError, match=words):
