@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,11 +13,21 @@ from sparsecc import driver
 from sparsecc.diagnostics import OperandError, UsageError
 from sparsecc.elements import NAMES, name_of
 from sparsecc.formats import Format, parse_format
+from sparsecc.runtime.call_checks import (
+    BadOption,
+    checked_operands,
+    checked_schedule,
+    checked_text,
+    checked_tokens,
+    is_whole,
+)
 from sparsecc.runtime.compiled_kernel import Kernel, actual_format
 from sparsecc.runtime.execute import ExtentsDiffer
+from sparsecc.runtime.torch_guards import refuse_grad
 from sparsecc.storage.entries import from_coords
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
+from sparsecc.targets import code_target
 
 __all__ = [
     "Kernel", "SparseTensor", "Spec", "asarray", "compile", "compile_mlir", "einsum", "evaluate", "from_coords",
@@ -35,8 +45,11 @@ class BadOut(UsageError):
 
 
 class NotForCpu(UsageError):
-    text = "schedule=, interpret= and autotune= are for GPU targets"
-    help_text = "name a target: target='sm_90', or target='gpu' for the GPU that is present"
+    text = "tokens, schedule, interpret and autotune are for GPU targets"
+    help_text = "name a target: sm_90, or gpu for the GPU that is present"
+
+
+_class_of: Callable[[Any], type] = type
 
 
 @dataclass(frozen=True)
@@ -49,13 +62,27 @@ class Spec:
     format: str | Format | None = None
 
     def operand(self) -> driver.OperandSpec:
+        """What to compile for. Raises BadOption, UnknownDtype, FormatError."""
+        shape: Any = self.shape
+        if _class_of(shape) not in (tuple, list) or not all(
+            n is None or is_whole(n) for n in shape
+        ):
+            wanted = "a tuple of whole numbers and None, as in (None, 64)"
+            raise BadOption(name="shape", found=shape, wanted=wanted)
+        if self.format is not None and not isinstance(cast(object, self.format), str | Format):
+            raise BadOption(name="format", found=self.format, wanted="a name or a Format")
         name = _element_name(self.dtype)
         if self.format == "*":
-            return driver.OperandSpec(tuple(self.shape), name, None)
+            return driver.OperandSpec(_extents(self.shape), name, None)
         rank = len(self.shape)
         fmt = self.format or parse_format("dense", rank)
         fmt = parse_format(fmt, rank) if isinstance(fmt, str) else fmt
-        return driver.OperandSpec(tuple(self.shape), name, str(fmt.with_default_widths(32)))
+        return driver.OperandSpec(_extents(self.shape), name, str(fmt.with_default_widths(32)))
+
+
+def _extents(shape: Sequence[Any]) -> tuple[int | None, ...]:
+    """A shape with NumPy's integers as Python's; what is no integer stays, for the checker to name."""
+    return tuple(int(n) if isinstance(n, np.integer) else n for n in shape)
 
 
 def read(
@@ -74,6 +101,8 @@ def _element_name(dtype: Any) -> str:
     # A NumPy dtype equals the strings that NumPy reads it from, and its 'i8' has eight bytes.
     if isinstance(dtype, str) and (dtype in NAMES or dtype == "bfloat16"):
         return "bf16" if dtype == "bfloat16" else dtype
+    if str(dtype).startswith("torch."):
+        return _element_name(str(dtype).removeprefix("torch."))
     try:
         found = name_of(np.dtype(dtype))
     except TypeError:
@@ -88,11 +117,11 @@ def _known_name(tensor: SparseTensor) -> str:
     return name_of(tensor.dtype) or str(tensor.dtype)
 
 
-def _operand(given: Any, gpu: bool) -> tuple[driver.OperandSpec, Any]:
+def _operand(name: str, given: Any, gpu: bool) -> tuple[driver.OperandSpec, Any]:
     """What an operand is compiled for, and the operand for a call (None: a Spec)."""
     if isinstance(given, Spec):
         return given.operand(), None
-    if gpu and (spec := _gpu_operand(given)) is not None:
+    if gpu and (spec := _gpu_operand(name, given)) is not None:
         return spec, given
     tensor = given if isinstance(given, SparseTensor) else asarray(given)
     spec = driver.OperandSpec(
@@ -101,7 +130,7 @@ def _operand(given: Any, gpu: bool) -> tuple[driver.OperandSpec, Any]:
     return spec, tensor
 
 
-def _gpu_operand(given: Any) -> driver.OperandSpec | None:
+def _gpu_operand(name: str, given: Any) -> driver.OperandSpec | None:
     """The same of a torch tensor or a packed operand, which stay where they are."""
     from sparsecc.runtime import machines, tile_operands
 
@@ -110,7 +139,7 @@ def _gpu_operand(given: Any) -> driver.OperandSpec | None:
         if dtype is None:
             raise UnknownDtype(dtype=str(given.dtype))
         rank = given.dim()
-        return driver.OperandSpec((None,) * rank, dtype, tile_operands.torch_format(given))
+        return driver.OperandSpec((None,) * rank, dtype, tile_operands.torch_format(given, name))
     if hasattr(given, "layout") and hasattr(given, "facts"):
         return Spec((None,) * len(given.shape), given.dtype, given.layout).operand()
     return None
@@ -127,7 +156,7 @@ def _out_name(out: Any) -> str | None:
 
 
 def compile(
-    expr: str, *, out: str | Format | None = None, out_dtype: Any = None, target: str = "cpu",
+    expr: str, /, *, out: str | Format | None = None, out_dtype: Any = None, target: str = "cpu",
     operands: Mapping[str, Any] | None = None, tokens: int | None = None,
     schedule: str | Mapping[str, str] | None = None, interpret: bool = False, autotune: bool = False, **named: Any,
 ) -> Kernel:  # fmt: skip
@@ -143,25 +172,35 @@ def compile(
     interpreter on this processor; ``autotune``, measure the schedules when operands come.
 
     Raises ExpressionError, FormatError, OperandError, UnsupportedError, TargetError."""
-    given = {**(operands or {}), **named}
+    given = _named(operands, named)
     kernel, _ = _compile(
-        "expression", expr, given, out, _interpreted(target, interpret), out_dtype, tokens=tokens
-    )
-    return _with_options(kernel, schedule, interpret, autotune)
+        "expression", expr, given, out, _interpreted(target, interpret), out_dtype,
+        tokens=checked_tokens(tokens),
+    )  # fmt: skip
+    return _with_options(kernel, tokens, schedule, interpret, autotune)
 
 
 def _interpreted(target: str, interpret: bool) -> str:
     """``gpu`` needs none where kernels are interpreted."""
-    return "sm_80" if interpret and target == "gpu" else target
+    if target != "gpu":
+        return target
+    from sparsecc.runtime.tile_kernel import interpreting
+
+    return "sm_80" if interpret or interpreting() else target
 
 
 def _with_options(
-    kernel: Kernel, schedule: str | Mapping[str, str] | None, interpret: bool, autotune: bool
+    kernel: Kernel,
+    tokens: int | None,
+    schedule: str | Mapping[str, str] | None,
+    interpret: bool,
+    autotune: bool,
 ) -> Kernel:
     from sparsecc.runtime.tile_kernel import TileKernel
 
+    schedule = checked_schedule(schedule)
     if not isinstance(kernel, TileKernel):
-        if schedule or interpret or autotune:
+        if tokens is not None or schedule is not None or interpret or autotune:
             raise NotForCpu()
         return kernel
     if isinstance(schedule, str):
@@ -182,10 +221,13 @@ def _compile(
     out_dtype: Any = None,
     **options: Any,
 ) -> tuple[Kernel, dict[str, Any]]:
+    checked_text(text)
+    if target != "gpu":
+        code_target(target)
     specs: list[tuple[str, driver.OperandSpec]] = []
     tensors: dict[str, Any] = {}
     for name, value in given.items():
-        spec, tensor = _operand(value, target != "cpu")
+        spec, tensor = _operand(name, value, target != "cpu")
         specs.append((name, spec))
         if tensor is not None:
             tensors[name] = tensor
@@ -196,6 +238,7 @@ def _compile(
 
 def evaluate(
     expr: str,
+    /,
     *,
     out: Any = None,
     out_dtype: Any = None,
@@ -206,8 +249,11 @@ def evaluate(
     """Compile (with the caches) and run. ``out``: a format, or an array that takes a dense result.
 
     Gives an ndarray if the result is dense, a NumPy scalar if it has rank 0, else a SparseTensor."""
-    given = {**(operands or {}), **named}
-    kernel, tensors = _compile("expression", expr, given, out, target, out_dtype)
+    given = _named(operands, named)
+    _refuse_grads(given)
+    kernel, tensors = _compile(
+        "expression", expr, given, out, _interpreted(target, False), out_dtype
+    )
     try:
         return kernel.call(tensors, _memory(out))
     except ExtentsDiffer:
@@ -222,8 +268,25 @@ def einsum(
 ) -> Any:
     """``numpy.einsum`` for sparse and dense operands: explicit, implicit and ellipsis forms."""
     given = {f"op{n}": operand for n, operand in enumerate(operands)}
-    kernel, tensors = _compile("einsum", subscripts, given, out, target, out_dtype)
+    _refuse_grads(given)
+    kernel, tensors = _compile(
+        "einsum", subscripts, given, out, _interpreted(target, False), out_dtype
+    )
     return kernel.call(tensors, _memory(out))
+
+
+def _named(operands: Mapping[str, Any] | None, named: dict[str, Any]) -> dict[str, Any]:
+    """Operands of a mapping and of keywords. Raises BadOption."""
+    if operands is None:
+        return named
+    checked_operands(operands)
+    return {**operands, **named}
+
+
+def _refuse_grads(given: Mapping[str, Any]) -> None:
+    """Raise NeedsGrad, before conversions lose what autograd knows."""
+    for name, value in given.items():
+        refuse_grad(f"operand {name!r}", value)
 
 
 def _memory(out: Any) -> Any:
@@ -238,11 +301,15 @@ def compile_mlir(
     """Compile function ``@entry`` of ``.mlir`` text, or of a file (a Path, or a string that ends in .mlir).
 
     The other options are those of ``compile``."""
+    if not isinstance(program, Path):
+        checked_text(program)
     name = "<program>"
     if isinstance(program, Path) or (program.endswith(".mlir") and "\n" not in program):
         from sparsecc.frontends.mlir_text import read_text
 
         name, program = str(program), read_text(program)
     target = _interpreted(target, interpret)
-    request = driver.Request("mlir", program, target=target, entry=entry, name=name, tokens=tokens)
-    return _with_options(driver.compile_request(request), schedule, interpret, autotune)
+    request = driver.Request(
+        "mlir", program, target=target, entry=entry, name=name, tokens=checked_tokens(tokens)
+    )
+    return _with_options(driver.compile_request(request), tokens, schedule, interpret, autotune)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import cast
 
 from sparsecc.diagnostics import TargetError, did_you_mean
 
@@ -82,6 +83,7 @@ class UnknownTarget(TargetError):
     """A target name that is not in the table."""
 
     text = "there is no target {name!r}"
+    help_text = "a target is a name: see 'sparsecc targets'"
 
 
 class TargetRefused(TargetError):
@@ -226,15 +228,18 @@ REFUSED = {
 
 def known_target(name: str) -> Target:
     """The target of a name. Raises UnknownTarget, TargetRefused."""
+    if not isinstance(cast(object, name), str):
+        raise UnknownTarget(name=name)
     if name in REFUSED:
         raise TargetRefused(
             name=name, reason=REFUSED[name], help="compile for sm_80: the driver translates its PTX"
         )
     name = ALIASES.get(name, name)
     if name not in TARGETS:
+        is_gpu = name.lower().split(":")[0] in ("cuda", "nvidia", "triton", "ptx")
         known = did_you_mean(name, [*TARGETS, *ALIASES, "gpu"])
         gpus = "the GPU that is present is called 'gpu'; 'sparsecc targets' lists the others"
-        raise UnknownTarget(name=name, help=gpus if name.lower() in ("cuda", "nvidia") else known)
+        raise UnknownTarget(name=name, help=gpus if is_gpu else known)
     return TARGETS[name]
 
 

@@ -148,7 +148,7 @@ def _compile(parser: Parser) -> None:
 def _gpu(parser: Parser) -> None:
     parser.add_argument(
         "--tokens",
-        type=_count,
+        type=_positive,
         metavar="N",
         help="on GPUs: how many tokens a contraction is made for",
     )
@@ -249,6 +249,14 @@ def _count(text: str) -> int:
     return number
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+_positive.__name__ = "positive count"
 _count.__name__ = "count"  # argparse's message: invalid count value
 
 COMMANDS: dict[str, Command] = {

@@ -22,6 +22,7 @@ import torch
 from sparsecc.diagnostics import FormatError, LimitError, OperandError
 from sparsecc.formats import LevelArrays, parse_format
 from sparsecc.integrations.arrays import numpy_of
+from sparsecc.runtime.torch_indices import trust
 from sparsecc.storage.tensor import SparseTensor
 
 Tensor = torch.Tensor
@@ -227,10 +228,10 @@ class Layout:
         return SparseTensor(self.shape, fmt, (LevelArrays(), stored, *rest), flat)
 
     def as_sparse(self, values: Tensor, arrays: Arrays) -> Tensor:
-        """A CSR or BSR weight as torch's own sparse tensor, sharing memory."""
+        """A CSR or BSR weight as torch's own sparse tensor, sharing memory; its arrays have been checked."""
         library: Any = torch  # lists of anything, say its types
         make = library.sparse_csr_tensor if self.block is None else library.sparse_bsr_tensor
-        return make(arrays[0], arrays[1], values, size=self.shape)
+        return trust(make(arrays[0], arrays[1], values, size=self.shape))
 
 
 @lru_cache(maxsize=4096)

@@ -22,7 +22,9 @@ from sparsecc.formats import (
     sum_format,
 )
 from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret, Step, TileLaunch
+from sparsecc.runtime.call_checks import checked_operands, missing_help, unwritable
 from sparsecc.runtime.execute import Executor, Function
+from sparsecc.runtime.torch_guards import refuse_grad
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -178,14 +180,15 @@ class Kernel:
 
     # -- calling -------------------------------------------------------------------------------
 
-    def __call__(self, *, out: Any = None, **operands: Any) -> Any:
+    def __call__(self, /, *, out: Any = None, **operands: Any) -> Any:
         """The result: an ndarray if it is dense, a NumPy scalar if it has rank 0, else a SparseTensor.
 
-        ``out``: an array that takes a dense result. Raises OperandError."""
+        ``out``: an array that takes a dense result (an operand of that name: see ``call``). Raises OperandError."""
         return self.call(operands, out)
 
     def call(self, operands: Mapping[str, Any], out: Any = None) -> Any:
         """``__call__`` with the operands in a mapping (for names that are Python's)."""
+        checked_operands(operands)
         tensors = self.bind(operands)
         if out is not None:
             self.check_output(out, tensors)
@@ -199,13 +202,15 @@ class Kernel:
         tensors: list[SparseTensor] = []
         for name, slot in self.slots.items():
             if name not in operands:
-                raise MissingOperand(name=name, known=", ".join(self.slots))
+                help = missing_help(name, ", ".join(self.slots))
+                raise MissingOperand(name=name, known="", help=help)
             given = operands[name]
             tensors.append(slot.at_a_glance(given) or self.fit(given, slot))
         return tensors
 
     def fit(self, given: Any, slot: _Slot) -> SparseTensor:
         operand, wanted = slot.operand, slot.wanted
+        refuse_grad(f"operand {operand.name!r}", given)
         tensor = given if isinstance(given, SparseTensor) else asarray(given)
         if tensor.rank != len(operand.shape):
             raise WrongRank(name=operand.name, found=tensor.rank, wanted=len(operand.shape))
@@ -246,14 +251,14 @@ class Kernel:
             cast("npt.NDArray[Any]", out) if isinstance(out, np.ndarray) else None
         )
         problem = ""
-        if array is None or array.dtype != self.out_dtype:
+        if array is None or array.dtype.newbyteorder("=") != self.out_dtype:
             problem = f"it is no array of {last.dtype}"
         elif array.ndim != len(shape) or any(
             wanted not in (None, found) for wanted, found in zip(shape, array.shape, strict=True)
         ):
             problem = f"its shape is {array.shape}"
-        elif not array.flags.c_contiguous or not array.flags.writeable:
-            problem = "it is not contiguous and writable"
+        elif (bad := unwritable(array)) or not array.flags.c_contiguous:
+            problem = bad or "it is not contiguous"
         elif _shares_memory(array, tensors):
             problem = "it shares memory with an operand"
         if problem:

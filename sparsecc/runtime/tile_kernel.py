@@ -7,7 +7,6 @@ tokens, and per weight.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +20,8 @@ from sparsecc.formats.row_tables import LAYOUTS
 from sparsecc.kernel import Compiled, Launch, TileLaunch
 from sparsecc.request import Request
 from sparsecc.runtime import packs, row_sizes, tile_cache
+from sparsecc.runtime import weights as weights_of
+from sparsecc.runtime.call_checks import checked_operands, missing_help, unwritable
 from sparsecc.runtime.compiled_kernel import (
     BadOutput,
     Kernel,
@@ -28,7 +29,15 @@ from sparsecc.runtime.compiled_kernel import (
     UnknownOperandName,
 )
 from sparsecc.runtime.flow import Entry, Remake
-from sparsecc.runtime.machines import TORCH, Machine, current_gpu, gpu, interpreter, is_torch
+from sparsecc.runtime.machines import (
+    TORCH,
+    Machine,
+    current_gpu,
+    gpu,
+    interpreter,
+    interpreting,
+    is_torch,
+)
 from sparsecc.runtime.schedules import read_schedule
 from sparsecc.runtime.tile_execute import TileProgram
 from sparsecc.runtime.tile_operands import Bound, Slot
@@ -36,6 +45,7 @@ from sparsecc.runtime.tile_recipe import Recipes
 from sparsecc.runtime.tile_results import host_result, torch_result
 from sparsecc.runtime.tile_sizes import bucket as bucket
 from sparsecc.runtime.tile_sizes import sizes_of
+from sparsecc.runtime.torch_guards import refuse_unfit
 
 TOKENS = 16
 """Tokens that are assumed where nobody says how many there will be."""
@@ -49,11 +59,6 @@ class NoMachineCode(UsageError):
 class SeveralKernels(UsageError):
     text = "one schedule is given, but the program's kernels are: {names}"
     help_text = "give a mapping from names of kernels to schedules"
-
-
-def interpreting() -> bool:
-    """Whether the environment asks for the interpreter."""
-    return os.environ.get("SPARSECC_INTERPRET", "") not in ("", "0")
 
 
 @dataclass
@@ -146,6 +151,7 @@ class TileKernel(Kernel):
 
     def call(self, operands: Mapping[str, Any], out: Any = None) -> Any:
         """``__call__`` with the operands in a mapping."""
+        checked_operands(operands)
         if (known := self.recipes.key(operands, out)) is not None:
             recipe = self.recipes.known.get(known[0])
             if recipe is not None and (made := recipe.run(known[1])) is not None:
@@ -190,7 +196,8 @@ class TileKernel(Kernel):
                 raise UnknownOperandName(name=name, help=known)
         for name in self.gpu_slots:
             if name not in operands:
-                raise MissingOperand(name=name, known=", ".join(self.gpu_slots))
+                help = missing_help(name, ", ".join(self.gpu_slots))
+                raise MissingOperand(name=name, known="", help=help)
 
     def settle(self, operands: Mapping[str, Any]) -> None:
         """The first operand that is on a GPU says which one this call runs on."""
@@ -271,15 +278,20 @@ class TileKernel(Kernel):
             raise BadOutput(problem=problem, dtype="", shape="", help="leave out= away")
         machine = self.machine()
         if is_torch(out):
+            refuse_unfit("out=", out)
             machine.check("out", out)
             dtype, contiguous = str(out.dtype), bool(out.is_contiguous())
         elif machine.interprets and type(out) is np.ndarray:
-            dtype, contiguous = f"torch.{out.dtype.name}", bool(out.flags.c_contiguous)
+            array: np.ndarray[Any, Any] = out
+            problem = unwritable(array)
+            dtype, contiguous = f"torch.{array.dtype.name}", bool(array.flags.c_contiguous)
         else:
             help = "pass a torch tensor on the GPU" if not machine.interprets else ""
             problem = f"it is a {type(out).__name__}"
             raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static, help=help)
-        if dtype != f"torch.{TORCH[launch.dtype]}":
+        if problem:
+            pass
+        elif dtype != f"torch.{TORCH[launch.dtype]}":
             problem = f"it is no array of {launch.dtype}"
         elif not contiguous:
             problem = "it is not contiguous"
@@ -288,37 +300,28 @@ class TileKernel(Kernel):
         if problem:
             raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static)
 
-    def pack(self, *, tokens: int | None = None, **weights: Any) -> Any:
+    def pack(
+        self, weights: Mapping[str, Any] | None = None, /, *, tokens: int | None = None, **named: Any
+    ) -> Any:  # fmt: skip
         """Weights in the layout that the kernel reads: one PackedOperand, or several by name.
 
-        A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor. ``tokens``: how many
-        the weight will mostly be multiplied with, for layouts that have a choice (2:4+CSR: how deep its chunks are)."""
-        found: dict[str, Any] = {}
-        for name, weight in weights.items():
-            self.check_known(name)
-            slot = self.gpu_slots[name]
-            layout = slot.packing or next(iter(slot.tables), None)
-            if layout is None:
-                known = [n for n, s in self.gpu_slots.items() if s.packing or s.tables]
-                raise packs.NotPacked(name=name, known=", ".join(known) or "none")
-            found[name] = packs.pack(layout, weight, **self._choice(slot, weight, tokens))
-        return next(iter(found.values())) if len(found) == 1 else found
+        A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor, as the kernel's operand
+        is. ``tokens``: how many the weight will mostly be multiplied with, for layouts that have a choice (2:4+CSR: how
+        deep its chunks are). ``weights`` holds those whose names are this function's keywords."""
+        given = {**(weights or {}), **named}
+        return weights_of.pack(self.gpu_slots, given, tokens, self._choice)
 
     def _choice(self, slot: Slot, weight: Any, tokens: int | None) -> dict[str, int]:
         """What a layout leaves open, as the first schedule for such a weight has it."""
-        if slot.packing != "2:4+CSR" or len(weight.shape) < 2 or self.remake is None:
+        if slot.packing != "2:4+CSR" or self.remake is None:
             return {}
         rows, reduction = (int(n) for n in weight.shape[-2:])
         wanted = self.variant(bucket(tokens or self.request.tokens or TOKENS), rows, reduction)
         assert wanted.sized is not None
         return {"steps": int(read_schedule(wanted.sized.schedule)[1]["steps"])}
 
-    def check_known(self, name: str) -> None:
-        if name not in self.gpu_slots:
-            raise UnknownOperandName(name=name, help=did_you_mean(name, list(self.gpu_slots)))
-
     def autotune(
-        self, operands: Mapping[str, Any] | None = None, *, timer: Any = None, seconds: float = 30.0,
+        self, operands: Mapping[str, Any] | None = None, /, *, timer: Any = None, seconds: float = 30.0,
         workers: int | None = None, again: bool = False, **named: Any,
     ) -> Any:  # fmt: skip
         """Measure the schedules of its kernels on operands like these, and use the fastest for them from then on.

@@ -22,6 +22,8 @@ from sparsecc.runtime.compiled_kernel import WrongDtype, WrongExtent, WrongRank,
 from sparsecc.runtime.machines import OURS, Machine, is_torch
 from sparsecc.runtime.row_operands import tables as tables_of
 from sparsecc.runtime.torch_formats import WrongTorchLayout, compressed, torch_format
+from sparsecc.runtime.torch_guards import refuse_unfit, version
+from sparsecc.runtime.torch_indices import check as check_indices
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
 
@@ -163,7 +165,7 @@ class Slot:
         if isinstance(given, SparseTensor):
             return self.of_host(given, given)
         if isinstance(given, np.ndarray | np.generic | int | float | complex):
-            return self.of_host(asarray(np.asarray(given)), None)
+            return self.of_host(asarray(given), None)
         if hasattr(given, "__dlpack__") or hasattr(given, "__cuda_array_interface__"):
             return self.of_torch(self.foreign(given))
         try:
@@ -184,6 +186,7 @@ class Slot:
     # -- tensors of torch ----------------------------------------------------------------------
 
     def of_torch(self, tensor: Any) -> Bound:
+        refuse_unfit(f"operand {self.name!r}", tensor)
         self.machine().check(self.name, tensor)
         if str(tensor.dtype) != self.torch_dtype:
             found = OURS.get(str(tensor.dtype), str(tensor.dtype))
@@ -219,10 +222,13 @@ class Slot:
             raise WrongTorchLayout(
                 name=self.name, found="strided", wanted=self.layout, remedy=self.remedy()
             )
-        if known_name(parse_format(torch_format(tensor), self.rank)) != self.layout:
+        if known_name(parse_format(torch_format(tensor, self.name), self.rank)) != self.layout:
             raise WrongTorchLayout(
                 name=self.name, found=found, wanted=self.layout, remedy=self.remedy()
             )
+        if found == "torch.sparse_coo" and not tensor.is_coalesced():
+            raise NotCoalesced(name=self.name)
+        check_indices(self.name, tensor, self.machine().capturing)
         if found == "torch.sparse_coo":
             return self.coordinates(tensor, shape)
         outer, inner = compressed(tensor, found)
@@ -260,8 +266,6 @@ class Slot:
         return bound(tensor.shape, arrays, tensor.format, facts)
 
     def coordinates(self, tensor: Any, shape: tuple[int, ...]) -> Bound:
-        if not tensor.is_coalesced():
-            raise NotCoalesced(name=self.name)
         indices, values = tensor.indices().data, tensor.values().data
         if self.wanted.crd_width not in (0, 64):
             raise WrongWidth(
@@ -276,7 +280,7 @@ class Slot:
 
     def check_contiguous(self, arrays: dict[str, Item]) -> None:
         for array in arrays.values():
-            if not array.is_contiguous():
+            if is_torch(array) and not array.is_contiguous():
                 raise NotContiguous(
                     name=self.name, shape=tuple(array.shape), strides=tuple(array.stride())
                 )
@@ -357,7 +361,10 @@ class Slot:
 
     def remembered(self, owner: Any, make: Callable[[], Bound]) -> Bound:
         """What was made of an object, made again only if that was changed in place."""
-        key = (id(owner), int(getattr(owner, "_version", 0)), self.machine().place)
+        now = version(owner)
+        if now is None:
+            return make()
+        key = (id(owner), now, self.machine().place)
         known = self.kept.get(key)
         if known is not None and known[0]() is owner:
             return known[1]

@@ -14,6 +14,7 @@ from typing import Any
 from sparsecc.kernel import TileLaunch
 from sparsecc.runtime.machines import TORCH, GpuMachine, is_torch
 from sparsecc.runtime.tile_execute import TileProgram
+from sparsecc.runtime.torch_guards import forward_mode
 
 Key = tuple[Any, ...]
 _class_of: Callable[[Any], type] = type
@@ -81,10 +82,18 @@ class Recipes:
         self.tensors: set[type] = set()
         self.packed: set[type] = set()
         self.strided: Any = None
+        self.grad_enabled: Callable[[], bool] = bool
 
     def key(self, operands: Mapping[str, Any], out: Any) -> tuple[Key, list[Any]] | None:
         """The signature of a call, and the operands in order, ``out`` last; None if it has none."""
-        if len(operands) != len(self.names):
+        try:
+            return self.signature(operands, out)
+        except RuntimeError:
+            return None  # a tensor without memory, or without a version: looked at in full
+
+    def signature(self, operands: Mapping[str, Any], out: Any) -> tuple[Key, list[Any]] | None:
+        """The same. Raises RuntimeError where a tensor has no memory of its own."""
+        if len(operands) != len(self.names) or forward_mode():
             return None
         given: list[Any] = [operands.get(name) for name in self.names]
         if out is not None:
@@ -93,14 +102,21 @@ class Recipes:
         for value in given:
             kind = _class_of(value)
             if kind in self.tensors:
+                if value.requires_grad and self.grad_enabled():
+                    return None
                 if value.layout is self.strided:
+                    if (
+                        value.is_neg()
+                    ):  # no kernel takes complex numbers, which alone are conjugated
+                        return None
+                    start: int = value.data_ptr()
                     parts.append(
                         (
                             value.shape,
                             value.stride(),
                             value.dtype,
                             value.get_device(),
-                            value.data_ptr() & 15,
+                            start & 15 if start else -1,
                         )
                     )
                 else:
@@ -118,8 +134,9 @@ class Recipes:
             if is_torch(value):
                 from sparsecc.runtime.machines import torch_module
 
+                torch = torch_module()
                 self.tensors.add(kind)
-                self.strided = torch_module().strided
+                self.strided, self.grad_enabled = torch.strided, torch.is_grad_enabled
             elif hasattr(value, "facts"):
                 self.packed.add(kind)
 

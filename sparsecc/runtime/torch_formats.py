@@ -13,26 +13,35 @@ class WrongTorchLayout(OperandError):
     help_text = "convert it once with {remedy}, or compile for the tensor that you have"
 
 
-def torch_format(tensor: Any) -> str:
-    """The format of a torch tensor, with the widths of its arrays, as spelled by Format."""
+class HybridTorch(OperandError):
+    text = "operand {name!r} is a torch tensor of layout {found} with {what}, which no kernel reads"
+    help_text = "pass a plain one: .to_dense(), or its parts one by one"
+
+
+def torch_format(tensor: Any, name: str = "?") -> str:
+    """The format of a torch tensor, with the widths of its arrays, as spelled by Format.
+
+    Raises WrongTorchLayout, HybridTorch."""
     layout, rank = str(tensor.layout), tensor.dim()
     if layout == "torch.strided":
         return str(dense_format(rank))
     if layout == "torch.sparse_coo":
+        if tensor.dense_dim():
+            raise HybridTorch(name=name, found=layout, what="dense dimensions")
         return str(parse_format("COO" if rank == 2 else f"COO({rank})", rank).with_widths(64, 64))
-    outer, inner = compressed(tensor, layout)
-    name = {"torch.sparse_csr": "CSR", "torch.sparse_csc": "CSC"}.get(layout)
+    kind = {"torch.sparse_csr": "CSR", "torch.sparse_csc": "CSC"}.get(layout)
     if layout == "torch.sparse_bsr":
-        rows, columns = tensor.values().shape[-2:]
-        name = f"BSR({rows},{columns})"
-    if name is None or rank != 2:
+        rows, columns = tensor.values().shape[-2:] if rank == 2 else (1, 1)
+        kind = f"BSR({rows},{columns})"
+    if kind is None:
         raise WrongTorchLayout(
-            name="?",
-            found=layout,
-            wanted="strided, CSR, CSC, BSR or COO",
-            remedy=".to_sparse_csr()",
-        )
-    fmt = parse_format(name, 2).with_widths(outer.element_size() * 8, inner.element_size() * 8)
+            name=name, found=layout, wanted="strided, CSR, CSC, BSR or COO",
+            remedy=".to_dense()" if layout == "torch._mkldnn" else ".to_dense().to_sparse_csr()",
+        )  # fmt: skip
+    if rank != 2 or tensor.values().dim() != (3 if layout == "torch.sparse_bsr" else 1):
+        raise HybridTorch(name=name, found=layout, what="batch or dense dimensions")
+    outer, inner = compressed(tensor, layout)
+    fmt = parse_format(kind, 2).with_widths(outer.element_size() * 8, inner.element_size() * 8)
     return str(fmt)
 
 

@@ -27,6 +27,7 @@ from sparsecc.storage.order import linear_key, sorted_order
 from sparsecc.storage.pack import pack, pack_levels
 from sparsecc.storage.plain import plain_indices, plain_levels
 from sparsecc.storage.tensor import BadLevels, SparseTensor
+from sparsecc.storage.torch_plain import refuse_unreadable, resolved
 from sparsecc.storage.validate import DTYPES, cheap_problems
 
 CSR = parse_format("CSR")
@@ -206,7 +207,8 @@ def _signed(array: AnyInts | None) -> AnyInts:
 def from_torch(tensor: Any) -> SparseTensor:
     """A tensor of a torch tensor (strided, sparse COO, CSR, CSC or BSR), on the host, sharing
     memory where it is canonical. Raises BatchedTorch for hybrid and batched ones, UnsupportedDtype
-    (e.g. for float8_e5m2)."""
+    (e.g. for float8_e5m2), NotPlain (meta, quantized, nested …). Lazily negated or conjugated elements are copied."""
+    refuse_unreadable(tensor)
     tensor = tensor.detach()
     layout = str(tensor.layout).removeprefix("torch.")
     dtype = str(tensor.dtype).removeprefix("torch.")
@@ -236,7 +238,7 @@ def from_torch(tensor: Any) -> SparseTensor:
 
 
 def _host(tensor: Any) -> AnyArray:
-    tensor = tensor.cpu().resolve_conj()
+    tensor = resolved(tensor).cpu()
     if str(tensor.dtype) == "torch.bfloat16":  # which NumPy does not know
         torch: Any = import_module("torch")
         return np.asarray(tensor.view(torch.int16).numpy()).view(NUMPY["bf16"])
