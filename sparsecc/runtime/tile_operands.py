@@ -274,11 +274,11 @@ class Slot:
                 what="coordinates", name=self.name, found="torch.int64", remedy=".to_sparse_csr()",
                 wanted=f"torch.int{self.wanted.crd_width}",
             )  # fmt: skip
-        ends = self.machine().upload(np.array([0, values.shape[0]], np.int64))
-        arrays: dict[str, Item] = {"positions0": ends, "values": values}
-        arrays |= {f"coordinates{n}": indices[n] for n in range(len(shape))}
+        arrays: dict[str, Item] = {f"coordinates{n}": indices[n] for n in range(len(shape))}
+        arrays["values"] = values
         self.check_contiguous(arrays)
-        return bound(shape, arrays | {"indices": indices}, self.wanted)
+        ends = self.machine().upload(np.array([0, values.shape[0]], np.int64))
+        return bound(shape, arrays | {"positions0": ends, "indices": indices}, self.wanted)
 
     def check_contiguous(self, arrays: dict[str, Item]) -> None:
         for array in arrays.values():
