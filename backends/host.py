@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from sparsecc.diagnostics import UnsupportedError
+from sparsecc.diagnostics import UnsupportedError, UsageError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
 from sparsecc.dialects.iteration.types import numbers
@@ -62,6 +62,11 @@ class HostOperation(UnsupportedError):
 class HostCast(UnsupportedError):
     text = "a conversion from {source} to {dest} is not compiled yet"
     help_text = "element types stay, and a dimension that is open stays so"
+
+
+class HostNames(UsageError):
+    text = "{attribute} of @{function} names {found}, but there are {wanted} {what}"
+    help_text = "give each a name of its own, or leave {attribute} out"
 
 
 class HostType(UnsupportedError):
@@ -106,7 +111,7 @@ def host_plan(module: ModuleOp, entry: str, emit: Emit | None = None) -> Plan:
     functions = {f.sym_name.data: f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
     fn = functions[entry]
     builder = _PlanBuilder(functions, entry, emit)
-    given = strings(fn.attributes.get("sparsecc.args"))
+    given = _names(fn, "sparsecc.args", len(fn.body.block.args), "arguments")
     operands: list[Operand] = []
     for n, arg in enumerate(fn.body.block.args):
         type_ = ranked_tensor(arg.type)
@@ -124,9 +129,23 @@ def host_plan(module: ModuleOp, entry: str, emit: Emit | None = None) -> Plan:
             results = [builder.numbers[v] for v in op.arguments]
         else:
             builder.step(op)
-    out_names = strings(fn.attributes.get("sparsecc.results"))
+    out_names = _names(fn, "sparsecc.results", len(results), "results")
     out_names = out_names or [f"result{n}" for n in range(len(results))]
     return Plan(tuple(operands), tuple(builder.steps), tuple(results), tuple(out_names))
+
+
+def _names(fn: func.FuncOp, attribute: str, count: int, what: str) -> list[str]:
+    """Names that an attribute gives; none if it is not there. Raises HostNames."""
+    found = strings(fn.attributes.get(attribute))
+    if found and (len(found) != count or len(set(found)) != count):
+        raise HostNames(
+            attribute=attribute,
+            function=fn.sym_name.data,
+            found=", ".join(found),
+            wanted=count,
+            what=what,
+        )
+    return found
 
 
 Groups = dict[Subscript, list[tuple[int, int]]]

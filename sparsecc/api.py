@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -73,11 +73,16 @@ class Spec:
             raise BadOption(name="format", found=self.format, wanted="a name or a Format")
         name = _element_name(self.dtype)
         if self.format == "*":
-            return driver.OperandSpec(tuple(self.shape), name, None)
+            return driver.OperandSpec(_extents(self.shape), name, None)
         rank = len(self.shape)
         fmt = self.format or parse_format("dense", rank)
         fmt = parse_format(fmt, rank) if isinstance(fmt, str) else fmt
-        return driver.OperandSpec(tuple(self.shape), name, str(fmt.with_default_widths(32)))
+        return driver.OperandSpec(_extents(self.shape), name, str(fmt.with_default_widths(32)))
+
+
+def _extents(shape: Sequence[Any]) -> tuple[int | None, ...]:
+    """A shape with NumPy's integers as Python's; what is no integer stays, for the checker to name."""
+    return tuple(int(n) if isinstance(n, np.integer) else n for n in shape)
 
 
 def read(

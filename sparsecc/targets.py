@@ -237,8 +237,9 @@ def known_target(name: str) -> Target:
     name = ALIASES.get(name, name)
     if name not in TARGETS:
         is_gpu = name.lower().split(":")[0] in ("cuda", "nvidia", "triton", "ptx")
-        known = did_you_mean("gpu" if is_gpu else name, [*TARGETS, *ALIASES, "gpu"])
-        raise UnknownTarget(name=name, help=known)
+        known = did_you_mean(name, [*TARGETS, *ALIASES, "gpu"])
+        gpus = "the GPU that is present is called 'gpu'; 'sparsecc targets' lists the others"
+        raise UnknownTarget(name=name, help=gpus if is_gpu else known)
     return TARGETS[name]
 
 

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from threading import Lock
@@ -38,6 +39,17 @@ class CompilerDied(CompileError):
     text = "the compiler died on kernel {kernel} for {target} ({how}); its last words: {words}"
 
 
+class CompilerKilled(CompilerDied):
+    help_text = (
+        "it was tried twice. SIGKILL comes from outside, mostly from a system that is out of memory: free some, or"
+        " compile fewer kernels at once (workers=1 of autotune)"
+    )
+
+
+class CompilerGivenUp(CompilerDied):
+    text = "kernel {kernel} was still being compiled for {target} after {seconds:g} s, and was given up"
+
+
 class CompilerMissing(InternalError):
     text = "the compiler's process did not start: {words}"
     help_text = "check that {python} runs and finds the package triton"
@@ -51,22 +63,16 @@ class CompilerProcess:
         self.process: subprocess.Popen[bytes] | None = None
         self.words: IO[bytes] = tempfile.TemporaryFile()
         self.owner = os.getpid()
+        self.late = False
+        """Whether its process was killed because it took too long."""
 
     def compile(self, source: TileSource, target: str) -> Compiled:
         """Compile a kernel. Raises CompileFailed, CompilerDied, and the errors of ``compile_text``."""
         with self.lock:
-            process = self.started()
-            before = self.words.seek(0, os.SEEK_END)
             try:
-                answer = self.ask(process, (source, target))
-            except (EOFError, OSError) as error:
-                how = self.end()
-                words = self.said(before)
-                if not words and isinstance(error, OSError):
-                    words = str(error)
-                raise CompilerDied(
-                    kernel=source.entry, target=target, how=how, words=words or "none"
-                ) from None
+                answer = self.answered(source, target)
+            except CompilerKilled:
+                answer = self.answered(source, target)
         kind, content = answer
         if kind == "done":
             return content
@@ -74,6 +80,26 @@ class CompilerProcess:
             module, name, facts, place = content
             raise getattr(import_module(module), name)(place=place, **facts)
         raise CompileFailed(kernel=source.entry, target=target, words=content)
+
+    def answered(self, source: TileSource, target: str) -> Any:
+        """What a process answers. Raises CompilerDied, of its kinds the one that tells what happened."""
+        process = self.started()
+        before = self.words.seek(0, os.SEEK_END)
+        begun = time.monotonic()
+        try:
+            return self.ask(process, (source, target))
+        except (EOFError, OSError) as error:
+            ended = self.end()
+            seconds = time.monotonic() - begun
+            words = self.said(before)
+            if not words and isinstance(error, OSError):
+                words = str(error)
+            killed = ended == "SIGKILL"
+            kind = CompilerDied if not killed else CompilerGivenUp if self.late else CompilerKilled
+            raise kind(
+                kernel=source.entry, target=target, how=f"{ended}, after {seconds:.1f} s",
+                words=words or "none", seconds=LONGEST,
+            ) from None  # fmt: skip
 
     def started(self) -> subprocess.Popen[bytes]:
         process = self.process
@@ -102,7 +128,13 @@ class CompilerProcess:
         from threading import Timer
 
         assert process.stdin is not None and process.stdout is not None
-        timer = Timer(LONGEST, process.kill)
+        self.late = False
+
+        def give_up() -> None:
+            self.late = True
+            process.kill()
+
+        timer = Timer(LONGEST, give_up)
         timer.daemon = True
         timer.start()
         try:
@@ -133,10 +165,7 @@ class CompilerProcess:
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
-        if code >= 0:
-            return f"status {code}"
-        name = signal.Signals(-code).name
-        return f"{name}, after {LONGEST:g} s" if name == "SIGKILL" else name
+        return f"status {code}" if code >= 0 else signal.Signals(-code).name
 
     def said(self, since: int) -> str:
         """The end of what the compiler has printed since a position of its file."""

@@ -62,7 +62,8 @@ class GridAttr(ParametrizedAttribute):
     def verify(self) -> None:
         if len(self.axes) > 3:
             raise VerifyException("a grid has three axes at most")
-        if any(f.size < 1 for axis in self.factors() for f in axis):
+        # A plain number is an extent that is known: there is nothing to do for an empty one.
+        if any(f.size < (1 if f.extent else 0) for axis in self.factors() for f in axis):
             raise VerifyException("a block has at least one element")
 
     def print_parameters(self, printer: Printer) -> None:

@@ -183,8 +183,9 @@ def inferred_result(generic: linalg.GenericOp) -> tuple[Format, str]:
         return dense_format(rank), "it is stored everywhere" if rank else "it is a scalar"
     if rank <= 1 and matrices:
         return dense_format(rank), "a vector made of matrices or dense vectors"
-    if rank == 2 and any(everywhere):
-        return dense_format(rank), "one of its indices is stored everywhere"
+    if rank >= 2 and sum(everywhere) == rank - 1:
+        one = "one of its indices is" if rank == 2 else "all of its indices but one are"
+        return dense_format(rank), f"{one} stored everywhere"
     common = common_format(view.term, view)
     if common is not None:
         return common.with_widths(0, 0), "that of the operand(s) it is stored with"

@@ -119,9 +119,10 @@ def view_contraction(
         letters[loops[packed.batch]] = "b"
     body = Body(generic)
     pair, factors = body.split(k)
-    if len(pair) != 2 or {i for i, _ in pair} != {weight, pair[0][0], pair[1][0]}:
+    others = [i for i, _ in pair if i != weight]
+    if len(pair) != 2 or len(others) != 1:
         raise NoContraction("it is not the product of the weight and one other tensor")
-    (x,) = (i for i, _ in pair if i != weight)
+    (x,) = others
     _name_loops(generic, x, kinds, letters, vectors)
     view = ContractionView(
         generic,

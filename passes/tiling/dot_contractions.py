@@ -43,6 +43,7 @@ from sparsecc.passes.sparsification.host import drop_dead_host_ops
 from sparsecc.passes.tiling.contraction_view import (
     ContractionView,
     NoContraction,
+    memory_order,
     view_contraction,
 )
 from sparsecc.passes.tiling.dot_bitmaps import Bitmaps
@@ -104,7 +105,7 @@ class DotContractions(ModulePass):
             fused.append(reader)
         last = fused[-1]
         result = last.results[0]
-        builder, schedules = self._form(view, epilogue, last)
+        builder, schedules = self._form(view, epilogue, last, target)
         if not 0 <= self.member < len(schedules):
             raise NoSuchMember(member=self.member, count=len(schedules))
         printed = [str(schedule) for schedule in schedules]
@@ -128,7 +129,7 @@ class DotContractions(ModulePass):
         return True
 
     def _form(
-        self, view: ContractionView, epilogue: Epilogue, last: linalg.GenericOp
+        self, view: ContractionView, epilogue: Epilogue, last: linalg.GenericOp, target: Target
     ) -> tuple[DotKernel, list[ScheduleAttr]]:
         """The builder of a kernel and its legal schedules, the chosen one first."""
         generic, result = view.generic, last.results[0]
@@ -136,9 +137,11 @@ class DotContractions(ModulePass):
         tokens = static_extent(x, letters.index("t")) or self.tokens or None
         weight = block_weight(generic.inputs[view.weight].type)
         if weight is not None:
+            inner = static_extent(x, letters.index(memory_order(x.type, letters)[-1]))
+            even = self.even if inner is None else inner % 16 == 0
             return (
                 BlockRows(view, epilogue, result, self.even, weight),
-                block_schedules(weight, view.dtype, tokens),
+                block_schedules(weight, view.dtype, tokens, target, even),
             )
         if view.packed.kind == BITMAP:
             return Bitmaps(view, epilogue, result, self.even), bitmap_schedules(tokens)

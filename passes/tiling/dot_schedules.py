@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from sparsecc.dialects.tile import ScheduleAttr
 from sparsecc.passes.tiling.dot_weights import BlockWeight
 from sparsecc.passes.tiling.problem import power_above
+from sparsecc.targets import Target, TargetAbility
 
 LEAST_TOKENS = 16
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "i8": 1}
@@ -20,21 +21,45 @@ DEPTH = 64
 """Columns that a dot of few tokens should take at once."""
 DEFAULT_TOKENS = 64
 STAGES = 5
+REGISTERS = 104
+"""Elements of a dot's tiles that a thread can hold: with more, ptxas begins to spill."""
+TALL = 64
+"""Rows of a block from which the matrix unit of four warps is used where there is one."""
 SHARED = 160 * 1024
 """Bytes of shared memory that the stages of a program may take on every target."""
 
 
-def block_schedules(weight: BlockWeight, dtype: str, tokens: int | None) -> list[ScheduleAttr]:
-    """Of a weight in rows of blocks."""
-    found: dict[str, ScheduleAttr] = {}
-    for wide, join, warps in _block_configs(weight, tokens or DEFAULT_TOKENS):
-        depth = max(power_above(weight.width) * join, 32)
-        height = max(16, power_above(weight.height))
+def block_schedules(
+    weight: BlockWeight, dtype: str, tokens: int | None, target: Target, even: bool
+) -> list[ScheduleAttr]:
+    """Of a weight in rows of blocks. Where rows of X are not ``even`` each of its elements needs an address: then
+    schedules that registers have no room for come last."""
+    in_place = target.can(TargetAbility.WGMMA)
+    configs = sorted(
+        dict.fromkeys(_block_configs(weight, tokens or DEFAULT_TOKENS)),
+        key=lambda config: not even and _held(weight, *config, in_place) > REGISTERS,
+    )
+    found: list[ScheduleAttr] = []
+    for wide, join, warps in configs:
+        height, depth = _tile(weight, join)
         each = depth * (wide + height) * BYTES[dtype]
         stages = max(1, min(STAGES, SHARED // each))
         numbers = {"tokens": wide, "join": join, "warps": warps, "stages": stages}
-        found.setdefault(str(numbers), ScheduleAttr.of("block_rows", numbers))
-    return list(found.values())
+        found.append(ScheduleAttr.of("block_rows", numbers))
+    return found
+
+
+def _tile(weight: BlockWeight, join: int) -> tuple[int, int]:
+    """Rows and columns of the weight's side of a dot."""
+    return max(16, power_above(weight.height)), max(32, power_above(weight.width) * join)
+
+
+def _held(weight: BlockWeight, wide: int, join: int, warps: int, in_place: bool) -> int:
+    """Elements that a thread holds, about: of the sum, of X (their addresses), and of W. Where blocks are tall ptxas
+    takes W from shared memory piece by piece, and ``in_place`` the dot reads it there."""
+    height, depth = _tile(weight, join)
+    share = 1.0 if height < TALL else 0.0 if in_place else 0.5
+    return int(height * wide + depth * wide + share * height * depth) // (32 * warps)
 
 
 def _block_configs(weight: BlockWeight, tokens: int) -> Iterator[tuple[int, int, int]]:
@@ -43,21 +68,25 @@ def _block_configs(weight: BlockWeight, tokens: int) -> Iterator[tuple[int, int,
     few = min(max(LEAST_TOKENS, power_above(tokens)), 64)
     first = min(2 * DEPTH, max(DEPTH, 4 * width))
     joins = list(dict.fromkeys(max(1, j // width) for j in (first, DEPTH, 2 * DEPTH, 1)))
-    warps = 4 if weight.height >= 64 else 2 if weight.height >= 32 else 1
-    deep = [(few, j, warps) for j in joins if j * width <= 2 * DEPTH or j == 1]
+    joins = [j for j in joins if j * width <= 2 * DEPTH or j == 1]
+    warps = 4 if weight.height >= TALL else 2 if weight.height >= 32 else 1
+    deep = [(few, j, w) for w in (warps, 2 * warps) for j in joins if j > 1]
+    deep += [(few, 1, w) for w in (warps, 2 * warps)]
     many = [
-        (256, 1, 8 if weight.height >= 64 else 4),
+        (256, 1, 8 if weight.height >= TALL else 4),
+        *([(256, 1, 8)] if weight.height >= 32 else []),
         (128, 1, 4),
+        (128, 1, 8),
         (256, 1, 2),
         (128, 1, 2),
         (64, 1, 4),
     ]
     if tokens <= 64:
         yield from deep
-        yield from ((few, j, 4) for _, j, _ in deep)
+        yield from ((few, j, 4) for j in joins)
         yield (few, 1, 1)
     else:
-        yield from many if tokens > 128 else many[1:]
+        yield from many if tokens > 128 else (config for config in many if config[0] <= 128)
         yield from deep
 
 

@@ -9,7 +9,8 @@ from importlib import import_module
 
 from sparsecc.diagnostics import UsageError, did_you_mean
 
-EMIT_CPU = ("tensor", "selected", "iteration", "loops", "llvm", "c", "asm")
+EMIT_ALL = ("tensor", "selected", "iteration")
+EMIT_CPU = ("loops", "llvm", "c", "asm")
 EMIT_GPU = ("tiles", "triton", "ptx", "sass")
 
 Parser = argparse.ArgumentParser
@@ -136,9 +137,9 @@ def _compile(parser: Parser) -> None:
     )
     parser.add_argument(
         "--emit",
-        choices=EMIT_CPU + EMIT_GPU,
+        choices=EMIT_ALL + EMIT_CPU + EMIT_GPU,
         metavar="STAGE",
-        help=f"{', '.join(EMIT_CPU)} (default: c); for GPUs tensor, selected, iteration, "
+        help=f"{', '.join(EMIT_ALL + EMIT_CPU)} (default: c); for GPUs tensor, selected, iteration, "
         f"{', '.join(EMIT_GPU)} (default: triton)",
     )
     _gpu(parser)

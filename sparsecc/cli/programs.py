@@ -10,7 +10,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
-from sparsecc.cli.commands import EMIT_GPU
+from sparsecc.cli.commands import EMIT_ALL, EMIT_CPU, EMIT_GPU
 from sparsecc.cli.operands import (
     check_dtype,
     check_format,
@@ -74,6 +74,12 @@ def compile(options: Namespace) -> None:
             f"--emit {options.emit} is for GPU targets",
             place="sparsecc",
             help="add --target sm_80, sm_90 or sm_100; no GPU is needed",
+        )
+    if options.target != "cpu" and options.emit in EMIT_CPU:
+        raise UsageError(
+            f"--emit {options.emit} is for the target cpu",
+            place="sparsecc",
+            help=f"a GPU's: {', '.join(EMIT_ALL + EMIT_GPU)}",
         )
     kernel, _ = _kernel(options)
     emit: str = options.emit or ("c" if options.target == "cpu" else "triton")

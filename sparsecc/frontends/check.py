@@ -156,6 +156,11 @@ def _problem(known: OperandType) -> str:
     if known.dtype not in dtypes.NAMES:
         help = did_you_mean(known.dtype, dtypes.NAMES)
         return f"there is no element type {known.dtype!r}; {help}"
+    extents = [extent for extent in known.shape if extent is not None]
+    if any(type(extent) is not int for extent in extents):
+        return f"the shape {known.shape} has an extent that is no integer"
+    if any(extent >= 2**63 for extent in extents):
+        return f"the shape {known.shape} has an extent beyond 2**63"
     if any(extent is not None and extent < 0 for extent in known.shape):
         return f"the shape {known.shape} has a negative extent"
     if known.format is not None and known.format.rank != len(known.shape):

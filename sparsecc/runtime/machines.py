@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import cache
 from importlib import import_module
@@ -260,8 +261,15 @@ def current_gpu() -> int:
     return 0
 
 
+def interpreting() -> bool:
+    """Whether the environment asks for the interpreter."""
+    return os.environ.get("SPARSECC_INTERPRET", "") not in ("", "0")
+
+
 def present_target() -> str:
-    """The target of the GPU that is here. Raises GpuAbsent, TargetRefused."""
+    """The target of the GPU that is here; the oldest where kernels are interpreted. Raises GpuAbsent, TargetRefused."""
+    if interpreting():
+        return "sm_80"
     from sparsecc.backends.triton.cuda import cuda
 
     return device_target(cuda().device(current_gpu()).capability)

@@ -7,7 +7,6 @@ tokens, and per weight.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,7 +29,15 @@ from sparsecc.runtime.compiled_kernel import (
     UnknownOperandName,
 )
 from sparsecc.runtime.flow import Entry, Remake
-from sparsecc.runtime.machines import TORCH, Machine, current_gpu, gpu, interpreter, is_torch
+from sparsecc.runtime.machines import (
+    TORCH,
+    Machine,
+    current_gpu,
+    gpu,
+    interpreter,
+    interpreting,
+    is_torch,
+)
 from sparsecc.runtime.schedules import read_schedule
 from sparsecc.runtime.tile_execute import TileProgram
 from sparsecc.runtime.tile_operands import Bound, Slot
@@ -52,11 +59,6 @@ class NoMachineCode(UsageError):
 class SeveralKernels(UsageError):
     text = "one schedule is given, but the program's kernels are: {names}"
     help_text = "give a mapping from names of kernels to schedules"
-
-
-def interpreting() -> bool:
-    """Whether the environment asks for the interpreter."""
-    return os.environ.get("SPARSECC_INTERPRET", "") not in ("", "0")
 
 
 @dataclass

@@ -67,6 +67,8 @@ class Bound:
     arrays: dict[str, Item]
     format: Format
     facts: Mapping[str, int] = field(default_factory=dict[str, int])
+    host: Callable[[], SparseTensor | None] | None = None
+    """What it was brought from, for programs that also read it converted."""
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -272,11 +274,11 @@ class Slot:
                 what="coordinates", name=self.name, found="torch.int64", remedy=".to_sparse_csr()",
                 wanted=f"torch.int{self.wanted.crd_width}",
             )  # fmt: skip
-        ends = self.machine().upload(np.array([0, values.shape[0]], np.int64))
-        arrays: dict[str, Item] = {"positions0": ends, "values": values}
-        arrays |= {f"coordinates{n}": indices[n] for n in range(len(shape))}
+        arrays: dict[str, Item] = {f"coordinates{n}": indices[n] for n in range(len(shape))}
+        arrays["values"] = values
         self.check_contiguous(arrays)
-        return bound(shape, arrays | {"indices": indices}, self.wanted)
+        ends = self.machine().upload(np.array([0, values.shape[0]], np.int64))
+        return bound(shape, arrays | {"positions0": ends, "indices": indices}, self.wanted)
 
     def check_contiguous(self, arrays: dict[str, Item]) -> None:
         for array in arrays.values():
@@ -352,7 +354,10 @@ class Slot:
                 fitting = in_format(tensor, self.wanted)
             if not machine.interprets and tensor.rank:
                 self.tell_copy()
-            return self.complete(brought(fitting, machine))
+            made = self.complete(brought(fitting, machine))
+            # Kept while its owner lives, so it must not keep the owner alive.
+            made.host = weakref.ref(tensor) if tensor is owner else lambda: tensor
+            return made
 
         return make() if owner is None else self.remembered(owner, make)
 

@@ -356,3 +356,11 @@ def test_taco_mistakes(flags: list[str], text: str, folder: Path, capsys: Captur
     err = error(capsys, "run", TACO, *flags, status=2)
     assert text in err
     assert not Path("y.npy").exists()
+
+
+def test_stages_of_another_target_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["compile", "y[i] = A[i,j] * x[j]", "--format", "A=CSR"]
+    assert main([*command, "--target", "sm_90", "--emit", "llvm"]) == 2
+    assert "--emit llvm is for the target cpu" in capsys.readouterr().err
+    assert main([*command, "--target", "cuda"]) == 1
+    assert "is called 'gpu'" in capsys.readouterr().err

@@ -154,6 +154,8 @@ class TorchArrays:
     def view(self, a: Array, width: int) -> Array:
         a = a.contiguous()
         size = width // 8
+        if not a.numel():  # torch gives nothing no strides that fit a wider view
+            return self.zeros((*a.shape[:-1], a.shape[-1] * a.dtype.itemsize // size), width)
         if a.storage_offset() * a.dtype.itemsize % size or a.data_ptr() % size:
             a = a.clone()  # a wider view must begin at a multiple of its width
         return a.view(self.integers[width])

@@ -128,7 +128,7 @@ def _pack(values: Array, coordinates: Array | None) -> PackedOperand:
     tiles, across = -(-rows // fragments.ROWS), -(-columns // fragments.COLUMNS)
     packed = xp.zeros((batch, tiles, across, unit.words), 32)
     bits = xp.bits(values).reshape(batch, rows, values.shape[-1])
-    marks = None if coordinates is None else coordinates.reshape(batch, rows, -1)
+    marks = None if coordinates is None else coordinates.reshape(bits.shape)
     overfull = Overfull(shape)
     for b in range(batch):
         for start, stop in blocks(xp, rows, columns):

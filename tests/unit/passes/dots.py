@@ -99,4 +99,5 @@ def source_of(
     tensors = [weight_, Tensor("X", x, dtype)]
     program = Program(tensors)
     out = program.generic(tensors, Tensor("Y", y, dtype), product(dtype, dtype))
-    return kernels(matched(program.text(out), target=target, even="true", **options), target)[0][1]
+    options = {"target": target, "even": "true"} | options
+    return kernels(matched(program.text(out), **options), target)[0][1]

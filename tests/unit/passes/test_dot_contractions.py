@@ -13,6 +13,7 @@ from sparsecc.backends.triton.load import compile_source, sass
 from sparsecc.backends.triton.operands import pack_2_4, pack_stored
 from sparsecc.dialects.reading import elements
 from sparsecc.formats.names import bsr
+from sparsecc.runtime.schedules import read_schedule
 from sparsecc.storage.pack import pack_dense
 from tests.unit.passes.dots import Array, check, kernels, matched, random, source_of
 from tests.unit.passes.programs import Program, Tensor, product, weight
@@ -176,7 +177,7 @@ def test_every_schedule_compiles(form: Tensor, tokens: str) -> None:
     program = Program(tensors)
     out = program.generic(tensors, Tensor("Y", "nt", "f16"), product("f16", "f16"))
     text = program.text(out)
-    ((first, _),) = kernels(matched(text, tokens=tokens))
+    ((first, _),) = kernels(matched(text, tokens=tokens, even="true"))
     space = elements(first.attributes["tile.space"])
     assert len(space) >= 3
     for member, schedule in enumerate(space):
@@ -184,6 +185,44 @@ def test_every_schedule_compiles(form: Tensor, tokens: str) -> None:
         assert fn.attributes["tile.schedule"] == schedule
         assert set(elements(fn.attributes["tile.space"])) == set(space)
         assert compile_source(source, "sm_90").spills == 0, schedule
+
+
+CHEAP = {(16, "64"), (32, ""), (64, "512")}
+
+
+@pytest.mark.parametrize("even", ["false", pytest.param("true", marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("size", "tokens"),
+    [
+        pytest.param(size, tokens, marks=[] if (size, tokens) in CHEAP else pytest.mark.full)
+        for size in (4, 16, 32, 64, 128)
+        for tokens in ("", "64", "512")
+    ],
+)
+def test_first_choices_do_not_spill(size: int, tokens: str, even: str) -> None:
+    options = {"even": even} | ({"tokens": tokens} if tokens else {})
+    source = source_of(blocks("nk", "f16", size, size), "tk", "tn", "sm_90", **options)
+    assert compile_source(source, "sm_90").spills == 0
+
+
+def first_choice(size: int, **options: str) -> tuple[int, ...]:
+    """Tokens, joined blocks and warps."""
+    tensors = [blocks("nk", "f16", size, size), Tensor("X", "kt", "f16")]
+    program = Program(tensors)
+    out = program.generic(tensors, Tensor("Y", "nt", "f16"), product("f16", "f16"))
+    ((fn, _),) = kernels(matched(program.text(out), **options))
+    numbers = read_schedule(str(fn.attributes["tile.schedule"]))[1]
+    return tuple(int(numbers[name]) for name in ("tokens", "join", "warps"))
+
+
+def test_what_was_measured_fastest_leads_where_registers_have_room() -> None:
+    for size, tokens, expected in (
+        (16, "64", (64, 4, 1)), (32, "64", (64, 4, 2)), (64, "64", (64, 2, 4)),
+        (16, "512", (256, 1, 4)), (32, "512", (256, 1, 4)), (64, "512", (256, 1, 8)),
+    ):  # fmt: skip
+        assert first_choice(size, tokens=tokens, even="true") == expected
+    assert first_choice(32, tokens="64") == (64, 2, 4)
+    assert first_choice(64, tokens="64", target="sm_80") == (64, 2, 8)
 
 
 def test_what_is_no_dot_stays_and_says_why() -> None:

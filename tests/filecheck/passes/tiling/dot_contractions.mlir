@@ -21,7 +21,7 @@ func.func @spmm(%A: tensor<?x?xf16, #BSR>, %B: tensor<?x?xf16>) -> tensor<?x?xf1
 // CHECK:       %C = iteration.launch @dot0(%A, %B)
 // CHECK:       func.func @dot0(%in0_positions1: memref<?xi32>, %in0_coordinates1: memref<?xi32>, %in0_values: memref<?xf16>, %in1_values: memref<?xf16>, %out_values: memref<?xf16>,
 // CHECK-SAME:  tile.form = "blocks"
-// CHECK-SAME:  tile.schedule = #tile.schedule<"block_rows", {tokens = 256, join = 1, warps = 4, stages = 5}>
+// CHECK-SAME:  tile.schedule = #tile.schedule<"block_rows", {tokens = 256, join = 1, warps = 8, stages = 5}>
 // CHECK-SAME:  tile.grid = #tile.grid<[in0.dim0 / 32], [in1.dim1 / 256]>
 // CHECK:       %lo = tile.load %in0_positions1[%{{.*}}] : memref<?xi32>, i32 -> i32
 // CHECK:       %hi = tile.load %in0_positions1[%{{.*}}] : memref<?xi32>, i32 -> i32

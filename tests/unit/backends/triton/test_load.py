@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,9 @@ def test_tensor_maps_are_described(target: str) -> None:
 
 
 def test_an_abort_of_the_compiler_is_an_error_with_its_last_words() -> None:
-    with pytest.raises(CompilerDied, match=r"copy for sm_80 \(SIGABRT\).*Cannot select"):
+    with pytest.raises(
+        CompilerDied, match=r"copy for sm_80 \(SIGABRT, after .* s\).*Cannot select"
+    ):
         compile_source(COPY, "sm_80")
     assert compile_source(SPMV, "sm_80").registers  # by a new process
 
@@ -156,8 +159,25 @@ def test_a_process_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(compile_process, "LONGEST", 1.0)
     slow = replace(SPMV, text="import time\ntime.sleep(60)\n" + SPMV.text)
     process = CompilerProcess()
-    with pytest.raises(CompilerDied, match="SIGKILL, after 1 s"):
+    with pytest.raises(CompilerDied, match="still being compiled for sm_90 after 1 s"):
         process.compile(slow, "sm_90")
+
+
+def test_a_process_that_is_killed_is_started_once_more(tmp_path: Path) -> None:
+    """The text kills its process: the first time only, or always."""
+    mark = tmp_path / "tried"
+    kill = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    once = (
+        f"import os\nif not os.path.exists({str(mark)!r}):\n    open({str(mark)!r}, 'w').close()\n"
+    )
+    once += "    os.kill(os.getpid(), 9)\n"
+    assert CompilerProcess().compile(replace(SPMV, text=once + SPMV.text), "sm_90").registers
+    assert mark.exists()
+    with pytest.raises(
+        CompilerDied, match=r"(?s)\(SIGKILL, after \d+\.\d s\).*out of memory"
+    ) as found:
+        CompilerProcess().compile(replace(SPMV, text=kill + SPMV.text), "sm_90")
+    assert "after 300" not in str(found.value)
 
 
 def test_many_at_once_each_with_its_own_error() -> None:
