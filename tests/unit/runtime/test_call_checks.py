@@ -139,10 +139,31 @@ def test_operands_with_names_of_keywords(options: dict[str, Any]) -> None:
     assert np.array_equal(sc.evaluate("y[i] = 2 * expr[i]", expr=X), 2 * X)
 
 
-def test_operands_are_a_mapping() -> None:
-    wrong: Any = [X]
+@pytest.mark.parametrize("operands", [[X], {3: X}, 5])
+def test_operands_are_a_mapping(operands: Any) -> None:
     with pytest.raises(BadOption, match="a mapping"):
-        sc.compile(COPY, operands=wrong)
+        sc.compile(COPY, operands=operands)
+    with pytest.raises(BadOption, match="a mapping"):
+        sc.evaluate(COPY, operands=operands)
+
+
+def test_what_a_kernel_is_asked_for() -> None:
+    made: Any = sc.compile(COPY, x=X, target="sm_90", interpret=True)
+    for ask in (lambda: made.ir(3), lambda: made.asm(3), lambda: made.call({3: X, "x": X})):
+        with pytest.raises(SparseccError, match="no .*3"):
+            ask()
+    for ask in (made.pack, made.autotune):
+        with pytest.raises(BadOption, match="a mapping"):
+            ask([X])
+
+
+@pytest.mark.parametrize(
+    "options", [{"seconds": -1}, {"seconds": "a"}, {"seconds": float("nan")}, {"workers": 0}, {"workers": 1.5}]
+)  # fmt: skip
+def test_options_of_tuning(options: Any) -> None:
+    made: Any = sc.compile(COPY, x=X, target="sm_90", interpret=True)
+    with pytest.raises(BadOption):
+        made.autotune(x=X, timer=min, **options)
 
 
 # -- weights -----------------------------------------------------------------------------------------
