@@ -18,6 +18,8 @@ class BadOption(UsageError):
 
 def unwritable(array: npt.NDArray[Any]) -> str:
     """Why a NumPy array can't take a result, whatever its type and shape are; empty: it can."""
+    if isinstance(array, np.ma.MaskedArray):
+        return "it is a masked array"
     if not array.dtype.isnative:
         return f"its bytes are in another order ({array.dtype.str})"
     if not array.flags.writeable:

@@ -140,6 +140,11 @@ def test_evaluate_and_einsum_lose_no_gradient() -> None:
 # -- results ---------------------------------------------------------------------------------------
 
 
+def masked_zeros() -> Any:
+    library: Any = np.ma
+    return library.zeros(5, "f4")
+
+
 def read_only() -> Any:
     array = np.zeros(5, "f4")
     array.setflags(write=False)
@@ -148,6 +153,7 @@ def read_only() -> Any:
 
 OUT: dict[str, tuple[Callable[[], Any], str]] = {
     "byte order": (lambda: np.zeros(5, ">f4"), "another order"),
+    "masked": (masked_zeros, "it is a (masked array|MaskedArray)"),
     "read-only": (read_only, "read-only"),
     "not aligned": (lambda: np.frombuffer(bytearray(21), "u1")[1:].view("f4"), "not aligned"),
 }
