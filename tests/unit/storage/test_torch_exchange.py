@@ -16,7 +16,10 @@ from sparsecc.storage.ingest import asarray
 
 
 class Tensor:
-    """What is read of a ``torch.Tensor``: layout, dtype, shape, and its parts as arrays."""
+    """What is read of a ``torch.Tensor``: layout, dtype, shape, that it is plain, and its parts as arrays."""
+
+    is_nested = is_meta = is_quantized = False
+    __torch_dispatch__ = None
 
     def __init__(self, layout: str, dtype: Any, shape: tuple[int, ...]) -> None:
         self.layout, self.dtype, self.shape = f"torch.{layout}", f"torch.{dtype}", shape
@@ -24,7 +27,15 @@ class Tensor:
     def detach(self) -> Tensor:
         return self
 
-    cpu = resolve_conj = coalesce = detach
+    cpu = resolve_conj = resolve_neg = coalesce = detach
+
+    def is_neg(self) -> bool:
+        return False
+
+    is_conj = _is_zerotensor = is_neg
+
+    def data_ptr(self) -> int:
+        return 16
 
     def numpy(self) -> Any:
         raise AssertionError("only strided parts become arrays")
@@ -49,6 +60,7 @@ def parted(layout: str, shape: tuple[int, ...], **parts: Any) -> Tensor:
     for name, part in parts.items():
         strided = Strided(np.asarray(part))
         setattr(made, name, partial(_itself, strided))
+        setattr(made, f"_{name}", partial(_itself, strided))
     return made
 
 
@@ -56,6 +68,9 @@ def parted(layout: str, shape: tuple[int, ...], **parts: Any) -> Tensor:
 def called_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     for cls in (Tensor, Strided):
         monkeypatch.setattr(cls, "__module__", "torch")
+    module: Any = ModuleType("torch")
+    module.Tensor = Tensor
+    monkeypatch.setitem(sys.modules, "torch", module)
 
 
 def test_dense_is_shared() -> None:
@@ -99,6 +114,28 @@ def test_what_is_refused() -> None:
     beyond = parted("sparse_coo", (2, 3), indices=[[0], [9]], values=[1.0])
     with pytest.raises(OperandError, match="entry 0 has coordinate 9"):
         asarray(beyond)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [("is_nested", "nested"), ("is_meta", "meta"), ("is_quantized", "dequantize"), ("__torch_dispatch__", "wrapper")],
+)  # fmt: skip
+def test_elements_that_are_elsewhere(attribute: str, words: str) -> None:
+    odd = type("Odd", (Strided,), {attribute: True, "__module__": "torch"})
+    with pytest.raises(OperandError, match=words):
+        asarray(odd(np.ones(3)))
+
+
+def test_lazy_elements_are_resolved() -> None:
+    class Negated(Strided):
+        def is_neg(self) -> bool:
+            return True
+
+        def resolve_neg(self) -> Tensor:
+            return Strided(-self.array)
+
+    Negated.__module__ = "torch"
+    assert asarray(Negated(np.ones(3))).values.tolist() == [-1, -1, -1]
 
 
 def test_to_torch_hands_over_the_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
