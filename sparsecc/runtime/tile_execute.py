@@ -25,7 +25,10 @@ COUNTERS = "counters"
 
 class ConversionOnGpu(UnsupportedError):
     text = "the program converts a tensor to {format} ({reason}), which is not done on a GPU"
-    help_text = "convert the operand first: sparsecc.asarray(A).to({format!r})"
+    help_text = (
+        "give it as a SparseTensor (sparsecc.asarray), which is converted before it is copied; or give the matrix under "
+        "two names, each stored as it is read"
+    )
 
 
 class ResultNotOnGpu(UnsupportedError):
@@ -71,6 +74,8 @@ class _HostConverter:
 
     def __call__(self, tensors: Sequence[Tensor], _out: Item | None) -> Tensor:
         source = tensors[self.step.source]
+        if isinstance(source, Bound) and source.host is not None:
+            source = source.host()
         if not isinstance(source, SparseTensor):
             raise ConversionOnGpu(format=str(self.format), reason=self.step.reason)
         if self.last is None or self.last[0] is not source:

@@ -67,6 +67,8 @@ class Bound:
     arrays: dict[str, Item]
     format: Format
     facts: Mapping[str, int] = field(default_factory=dict[str, int])
+    host: Callable[[], SparseTensor | None] | None = None
+    """What it was brought from, for programs that also read it converted."""
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -352,7 +354,10 @@ class Slot:
                 fitting = in_format(tensor, self.wanted)
             if not machine.interprets and tensor.rank:
                 self.tell_copy()
-            return self.complete(brought(fitting, machine))
+            made = self.complete(brought(fitting, machine))
+            # Kept while its owner lives, so it must not keep the owner alive.
+            made.host = weakref.ref(tensor) if tensor is owner else lambda: tensor
+            return made
 
         return make() if owner is None else self.remembered(owner, make)
 

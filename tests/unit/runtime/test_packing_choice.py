@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import sparsecc as sc
 
@@ -31,3 +32,17 @@ def test_sums_of_halves_that_are_transposed_stay_wide() -> None:
     )
     found = kernel(A=a, x=np.ones(9, np.float16))
     assert found[1] == np.float16(2056)
+
+
+@pytest.mark.parametrize("format", ["CSR", "CSC", "COO", "DCSR"])
+def test_an_operand_may_be_read_both_ways(format: str) -> None:
+    rng = np.random.default_rng(4)
+    dense = ((rng.random((6, 6)) < 0.5) * rng.integers(1, 5, (6, 6))).astype(np.float32)
+    s = sc.asarray(dense).to(format)
+    kernel: Any = sc.compile(
+        "C[i,j] = S[i,j] + S[j,i]", S=s, out="dense", target="sm_90", interpret=True
+    )
+    for _ in range(2):
+        assert np.array_equal(kernel(S=s), dense + dense.T)
+    other = sc.asarray(2 * dense).to(format)
+    assert np.array_equal(kernel(S=other), 2 * (dense + dense.T))
