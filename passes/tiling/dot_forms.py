@@ -8,13 +8,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from sparsecc.dialects.reading import block_type, element_type
+from sparsecc.dialects.reading import block_type, element_type, integer_width
+from sparsecc.dialects.sparse_tensor.types import format_of
 from sparsecc.dialects.tile import blocks
 from sparsecc.passes.tiling.contraction_view import ContractionView
 from sparsecc.passes.tiling.dot_kernel import DotKernel, accumulator_type
 from sparsecc.passes.tiling.dot_weights import BlockWeight
 from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.problem import power_above
+from sparsecc.passes.tiling.row_kernel import index_type
 
 LEAST = 16
 """The smallest tile of ``tile.dot`` along rows and tokens."""
@@ -40,8 +42,14 @@ class BlockRows(DotKernel):
     ) -> None:
         super().__init__(view, epilogue, result, even)
         self.weight = weight
-        element = element_type(view.generic.inputs[view.weight].type)
-        self.weight_arrays = (("positions1", i32), ("coordinates1", i32), ("values", element))
+        type_ = view.generic.inputs[view.weight].type
+        fmt = format_of(type_)
+        assert fmt is not None
+        self.weight_arrays = (
+            ("positions1", index_type(fmt.pos_width)),
+            ("coordinates1", index_type(fmt.crd_width)),
+            ("values", element_type(type_)),
+        )
 
     def block_rows(self) -> tuple[int, int]:
         height = self.weight.height
@@ -55,8 +63,8 @@ class BlockRows(DotKernel):
             width = least_depth(self.view.dtype) // join
         depth = width * join
         positions = self.weight_array("positions1")
-        lo = self.load(positions, self.block_row)
-        hi = self.load(positions, b.add(self.block_row, b.index(1)))
+        lo = self._index(self.load(positions, self.block_row))
+        hi = self._index(self.load(positions, b.add(self.block_row, b.index(1))))
         lo.name_hint, hi.name_hint = "lo", "hi"
         start = self.zeros((height, self.numbers["tokens"]), accumulator_type(self.view))
 
@@ -68,12 +76,20 @@ class BlockRows(DotKernel):
             at = b.add(b.mul(p, b.index(w.height * w.width)), b.mul(self.row, b.index(w.width)))
             a = self.load(self.weight_array("values"), b.add(at, k), inside, row_inside)
             p, k, inside = self._within(position, down, width, join, hi)
-            column = self.load(self.weight_array("coordinates1"), p, inside if join > 1 else None)
+            columns = self.weight_array("coordinates1")
+            column = self._index(self.load(columns, p, inside if join > 1 else None))
             column.name_hint = "column"
             x = self.load_x(b.add(b.mul(column, b.index(w.width)), k), inside)
             return [b.add_op(blocks.DotOp(a, x, carried[0]))]
 
         return b.loop_for(lo, hi, join, [start], body, "position")[0]
+
+    def _index(self, stored: SSAValue) -> SSAValue:
+        """A stored position or coordinate as i32: there are fewer than 2**31 blocks and columns."""
+        b, width = self.b, integer_width(element_type(stored.type))
+        if width == 32:
+            return stored
+        return b.cast("extui" if width < 32 else "trunci", stored, i32)
 
     def _within(
         self, position: SSAValue, lanes: SSAValue, width: int, join: int, end: SSAValue

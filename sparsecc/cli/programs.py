@@ -158,9 +158,17 @@ def _expression_kernel(options: Namespace, given: dict[str, Any]) -> Kernel:
 
 
 def _gpu_options(options: Namespace) -> dict[str, Any]:
-    """What a command says of a GPU's kernels; not every command has all of it."""
+    """What a command says of a GPU's kernels; not every command has all of it. Raises UsageError."""
     wanted = {"tokens": None, "schedule": None, "interpret": False, "autotune": False}
-    return {name: getattr(options, name, default) for name, default in wanted.items()}
+    given = {name: getattr(options, name, default) for name, default in wanted.items()}
+    said = [f"--{name}" for name, default in wanted.items() if given[name] != default]
+    if said and options.target == "cpu":
+        raise UsageError(
+            f"{said[0]} is for GPU targets, the target is cpu",
+            place="sparsecc",
+            help="name one: --target sm_90, or --target gpu for the GPU that is present",
+        )
+    return given
 
 
 def _mlir_kernel(options: Namespace) -> Kernel:

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from sparsecc.diagnostics import UnsupportedError
 from sparsecc.integrations.patterns import known_layout
 from sparsecc.integrations.products import Weight
 from sparsecc.integrations.slots import slot_of
@@ -138,3 +139,19 @@ def _sampled_backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
 spmm.register_autograd(_spmm_backward, setup_context=_save_spmm)
 spmm_transposed.register_autograd(_transposed_backward, setup_context=_save_transposed)
 sampled.register_autograd(_sampled_backward, setup_context=_save_sampled)
+
+
+# -- transformations of functions --------------------------------------------------------------------
+
+
+class NotBatched(UnsupportedError):
+    text = "torch.vmap over a sparse product"
+    help_text = "a layer takes any number of leading dimensions: give it the batch as one of them, or call it in a loop"
+
+
+def _refuse_vmap(_info: Any, _dims: Any, *_arguments: Any) -> Any:
+    raise NotBatched()
+
+
+for _operator in (spmm, spmm_transposed, sampled):
+    _operator.register_vmap(_refuse_vmap)

@@ -48,6 +48,16 @@ class WrongExtents(OperandError):
     help_text = "{wanted}"
 
 
+class NotDense(OperandError):
+    text = "{name} is {found}, where a dense tensor of torch is wanted"
+    help_text = "convert it once: torch.as_tensor(...), or .to_dense() of a sparse tensor"
+
+
+class WrongValues(OperandError):
+    text = "values of shape {found} for a {format} matrix that has places for {wanted}"
+    help_text = "one value for each place, in the order of the matrix's own: A.values"
+
+
 def densified() -> dict[str, int]:
     """How often backward passes have made a dense weight since the program began, by product and format.
 
@@ -96,7 +106,11 @@ class SparseMatrix:
         return self.layout.shape
 
     def with_values(self, values: Tensor) -> SparseMatrix:
-        """Other values at the same places."""
+        """Other values at the same places. Raises WrongValues."""
+        wanted = self.layout.values_shape(self.arrays)
+        if tuple(_dense("the values", values).shape) != wanted:
+            found = tuple(values.shape)
+            raise WrongValues(found=found, format=self.format, wanted=wanted)
         return SparseMatrix(values, self.arrays, self.format, self.shape, self.target, self.slot)
 
     def to_dense(self) -> Tensor:
@@ -116,34 +130,53 @@ class SparseMatrix:
         return (self.values, list(self.arrays), *rest)
 
 
+def _dense(name: str, given: Any) -> Tensor:
+    """What is given, if it is a dense tensor. Raises NotDense."""
+    if not isinstance(given, Tensor):
+        raise NotDense(name=name, found=f"a {type(given).__name__}")
+    if given.layout != torch.strided:
+        raise NotDense(name=name, found=f"a tensor of layout {given.layout}")
+    return given
+
+
+def _fitting(name: str, given: Any, values: Tensor) -> Tensor:
+    """A dense operand; within autocast in the type of the values, as torch's ``custom_fwd(cast_inputs=...)`` does."""
+    given = _dense(name, given)
+    if torch.is_autocast_enabled(given.device.type) and given.is_floating_point():
+        return given if given.dtype == torch.float64 else given.to(values.dtype)
+    return given
+
+
 def spmm(A: SparseMatrix, X: Tensor) -> Tensor:
     """``A @ X`` for a dense matrix or vector."""
     rows, columns = A.shape
-    if X.dim() not in (1, 2) or X.shape[0] != columns:
+    x = _fitting("X", X, A.values)
+    if x.dim() not in (1, 2) or x.shape[0] != columns:
         wanted = f"the dense operand has {columns} rows"
         raise WrongExtents(
-            product="the product", rows=rows, columns=columns, found=tuple(X.shape), wanted=wanted
+            product="the product", rows=rows, columns=columns, found=tuple(x.shape), wanted=wanted
         )
-    if X.dim() == 1:
-        return spmm(A, X[:, None])[:, 0]
-    return ops.spmm(X, None, *A.arguments("matrix"))
+    if x.dim() == 1:
+        return spmm(A, x[:, None])[:, 0]
+    return ops.spmm(x, None, *A.arguments("matrix"))
 
 
 def sddmm(A: SparseMatrix, U: Tensor, V: Tensor) -> SparseMatrix:
     """``A * (U @ V.T)`` at the places of A's values: ``U`` has A's rows, ``V`` A's columns."""
     rows, columns = A.shape
+    u, v = _fitting("U", U, A.values), _fitting("V", V, A.values)
     if (
-        U.dim() != 2
-        or V.dim() != 2
-        or (U.shape[0], V.shape[0]) != A.shape
-        or U.shape[1] != V.shape[1]
+        u.dim() != 2
+        or v.dim() != 2
+        or (u.shape[0], v.shape[0]) != A.shape
+        or u.shape[1] != v.shape[1]
     ):
         wanted = f"U is {rows} x r and V is {columns} x r"
-        found = f"{tuple(U.shape)}, {tuple(V.shape)}"
+        found = f"{tuple(u.shape)}, {tuple(v.shape)}"
         raise WrongExtents(
             product="the sampled product", rows=rows, columns=columns, found=found, wanted=wanted
         )
-    return A.with_values(A.values * ops.sampled(U, V, *A.arguments("matrix")))
+    return A.with_values(A.values * ops.sampled(u, v, *A.arguments("matrix")))
 
 
 class SparseLinear(torch.nn.Module):
@@ -195,7 +228,8 @@ class SparseLinear(torch.nn.Module):
         return SparseMatrix(self.values, self.arrays, self.format, shape, self.target, self.slot)
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.shape[-1] != self.in_features:
+        x = _fitting("x", x, self.values)
+        if x.dim() == 0 or x.shape[-1] != self.in_features:
             raise WrongExtents(
                 product="the layer", rows=self.out_features, columns=self.in_features, found=tuple(x.shape),
                 wanted=f"the last dimension has {self.in_features} elements",

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from sparsecc.diagnostics import UnsupportedError, UsageError
+from sparsecc.formats.row_tables import LAYOUTS
 
 PACKERS: Mapping[str, str] = {
     "2:4": "pack_2_4",
@@ -39,6 +40,16 @@ def described(layout: str, facts: Mapping[str, int]) -> str:
     """A layout with those of its facts that every kernel relies on."""
     sizes = "x".join(str(facts.get(name, "?")) for name in SIZES.get(layout, ()))
     return f"{layout} {sizes}" if sizes else layout
+
+
+def explained(operand: str, layout: str) -> list[str]:
+    """What a plan says of an operand that a kernel reads in a layout."""
+    lines = [f"    packed: {operand} as {layout}"]
+    if layout not in LAYOUTS:
+        lines.append(
+            f"    inf, nan: tiles of {operand} hold zeros where nothing is stored, and times inf or NaN they give NaN"
+        )
+    return lines
 
 
 def pack(layout: str, weight: Any, **options: Any) -> Any:

@@ -337,7 +337,7 @@ class TileKernel(Kernel):
             )
         for k, layout in step.packs:
             operand = self.plan.operands[step.launch.inputs[k]].name
-            lines.append(f"    packed: {operand} as {layout}")
+            lines += packs.explained(operand, layout)
         path = tile_cache.path_of(step.source, self.request.target)
         if path is not None:
             lines.append(f"    text: {path}")

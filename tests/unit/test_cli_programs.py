@@ -364,3 +364,9 @@ def test_stages_of_another_target_are_named(capsys: pytest.CaptureFixture[str]) 
     assert "--emit llvm is for the target cpu" in capsys.readouterr().err
     assert main([*command, "--target", "cuda"]) == 1
     assert "is called 'gpu'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--interpret", "--autotune"])
+def test_options_of_gpus_speak_of_the_target(folder: Path, capsys: Capture, option: str) -> None:
+    found = error(capsys, "run", SPMV, "A=A.mtx", "x=x.npy", option, status=2)
+    assert f"{option} is for GPU targets" in found and "--target gpu" in found

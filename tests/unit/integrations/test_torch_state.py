@@ -240,4 +240,4 @@ def test_mistakes() -> None:
     with pytest.raises(OperandError, match="two dimensions"):
         SparseMatrix.from_torch(torch.ones(2, 2, 2))
     with pytest.raises(OperandError, match="arrays want"):
-        spmm(layer.weight.with_values(layer.values[1:]), tokens(12, 2))
+        spmm(SparseMatrix(layer.values[1:], layer.arrays, "CSR", (8, 12)), tokens(12, 2))

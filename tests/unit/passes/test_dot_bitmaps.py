@@ -165,6 +165,24 @@ def test_a_weight_is_packed_by_itself_or_once_for_all() -> None:
     close(kernel(X=x, W=stored), expected)
 
 
+@pytest.mark.parametrize(
+    ("format", "multiplied"), [("BITMAP", True), ("2:4+CSR", True), ("CSR", False)]
+)
+def test_zeros_of_tiles_times_what_is_not_finite_are_said(format: str, multiplied: bool) -> None:
+    """The rule of a missing factor is the CPU's and the general path's; matrix units multiply the zeros of tiles."""
+    kernel = compiled(LINEAR, format, X=2)
+    assert ("times inf or NaN they give NaN" in kernel.explain()) == multiplied
+    if format == "2:4+CSR":  # its kernels are not interpreted
+        return
+    w, x = np.zeros((3, 8), np.float16), np.ones((2, 8), np.float16)
+    w[0], w[1, 4] = 2, 1
+    x[0, 0], x[1, 5] = np.inf, np.nan
+    found = np.asarray(kernel(X=x, W=sc.asarray(w).to(format)), np.float64)
+    missing = [np.inf, 1, 0], [np.nan, 1, 0]
+    tiles = [np.inf, np.nan, np.nan], [np.nan, np.nan, np.nan]
+    np.testing.assert_array_equal(found, tiles if multiplied else missing)
+
+
 def test_other_packings_are_refused() -> None:
     kernel = compiled(LINEAR, X=2)
     w, x = some()

@@ -66,6 +66,44 @@ def test_interpreted(name: str, library: str) -> None:
     assert np.allclose(found, wanted(a, u, v), rtol=1e-5)
 
 
+def torch_sparse(layout: str, a: Any) -> Any:
+    tensor: Any = torch.from_numpy(a)
+    if layout == "COO":
+        return tensor.to_sparse().coalesce()
+    if layout == "BSR":
+        return tensor.to_sparse_bsr((2, 3))
+    return tensor.to_sparse_csr() if layout == "CSR" else tensor.to_sparse_csc()
+
+
+@pytest.mark.parametrize("layout", ["COO", "CSR", "CSC", "BSR"])
+@pytest.mark.parametrize("name", ["spmv", "spmm", "scaled"])
+@pytest.mark.parametrize("empty", [False, True])
+def test_torchs_own_sparse_tensors_are_interpreted(name: str, layout: str, empty: bool) -> None:
+    """With the 64-bit indices that torch makes."""
+    text, wanted = PROGRAMS[name]
+    a, u = sparse(12, 15), sparse(15, 5, 1)
+    a *= not empty
+    turned = layout == "CSC"  # else its columns would have to be converted to rows
+    text = text.replace("A[i,j]", "A[j,i]") if turned else text
+    known = {
+        "A": torch_sparse(layout, a.T.copy() if turned else a),
+        "U": torch.from_numpy(u),
+        "x": torch.from_numpy(u)[:, 0],
+    }
+    given = {k: v.contiguous() if k == "x" else v for k, v in known.items() if f"{k}[" in text}
+    kernel = sc.compile(text, target="gpu", interpret=True, operands=given, out="dense")
+    np.testing.assert_allclose(kernel.call(given).numpy(), wanted(a, u, None), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
+def test_blocks_with_indices_of_any_width(width: int) -> None:
+    a, u = sparse(12, 15), sparse(15, 5, 1)
+    blocks = sc.asarray(a).to(f"BSR(2,3)@i{width}/i{width}")
+    kernel = sc.compile(PROGRAMS["spmm"][0], target="gpu", interpret=True, A=blocks, U=u)
+    assert "tl.dot" in kernel.source
+    np.testing.assert_allclose(kernel(A=blocks, U=u), a @ u, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("tokens", [1, 16, 20])
 def test_a_layer_of_blocks_on_a_driver_that_interprets(tokens: int) -> None:
     weight = torch.rand(64, 48)

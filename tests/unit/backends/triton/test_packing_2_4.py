@@ -23,6 +23,7 @@ from sparsecc.backends.triton.operands import (
 from sparsecc.backends.triton.packing.arrays import NumpyArrays, WrongArray, WrongDtype
 from sparsecc.backends.triton.packing.groups import BadCoordinates
 from sparsecc.backends.triton.packing.two_four import WrongShape
+from sparsecc.runtime.packs import pack
 from tests.unit.backends.triton import instructions as model
 from tests.unit.backends.triton.packing_samples import (
     KINDS,
@@ -244,6 +245,27 @@ def test_empty_weights() -> None:
         w = np.zeros(shape, np.float16)
         packed = pack_2_4(w)
         assert packed.nbytes == 0 and same_bits(unpack_2_4(packed), w)
+
+
+@pytest.mark.parametrize("layout", ["2:4", "2:4+CSR", "bitmap"])
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0), (17, 0), (2, 0, 4)])
+def test_weights_without_rows_or_columns_in_every_form(layout: str, shape: tuple[int, ...]) -> None:
+    torch = pytest.importorskip("torch")
+    wanted = pack(layout, np.zeros(shape, np.float16))
+    forms = [torch.zeros(shape).half(), asarray(np.zeros(shape, np.float16))]
+    formats = {"2:4": "2:4", "2:4+CSR": "2:4+CSR", "bitmap": "BITMAP"}
+    if len(shape) == 2:
+        forms.append(forms[1].to(formats[layout]))
+    for form in forms:
+        found = pack(layout, form)
+        assert found.shape == shape and found.dtype == "f16"
+        assert {k: len(a) for k, a in found.arrays.items()} == {
+            k: len(a) for k, a in wanted.arrays.items()
+        }
+
+
+def test_an_empty_tensor_of_bytes_in_2_4() -> None:
+    assert pack("2:4", asarray(np.zeros((0, 4), np.int8)).to("2:4")).nbytes == 0
 
 
 def test_padding_is_zeros_with_legal_metadata() -> None:
