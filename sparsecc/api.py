@@ -82,7 +82,7 @@ class Spec:
 
 def _extents(shape: Sequence[Any]) -> tuple[int | None, ...]:
     """A shape with NumPy's integers as Python's; what is no integer stays, for the checker to name."""
-    return tuple(int(n) if isinstance(n, np.integer) else n for n in shape)
+    return tuple(int(n) if is_whole(n) else n for n in shape)
 
 
 def read(
@@ -279,7 +279,7 @@ def _named(operands: Mapping[str, Any] | None, named: dict[str, Any]) -> dict[st
     """Operands of a mapping and of keywords. Raises BadOption."""
     if operands is None:
         return named
-    checked_operands(operands)
+    checked_operands(operands, named=True)
     return {**operands, **named}
 
 

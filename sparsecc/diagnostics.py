@@ -182,7 +182,7 @@ class ErrorCollector:
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
     """``did you mean 'x'?`` or the list of known names."""
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
+    close = get_close_matches(str(name), known, n=1, cutoff=0.5)
     if close:
         return f"did you mean {close[0]!r}?"
     return "known: " + ", ".join(sorted(known)) if known else ""

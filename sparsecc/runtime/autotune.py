@@ -23,6 +23,7 @@ from sparsecc.diagnostics import SparseccError, UsageError
 from sparsecc.kernel import Plan
 from sparsecc.request import Request
 from sparsecc.runtime import tile_cache
+from sparsecc.runtime.call_checks import checked_tuning
 from sparsecc.runtime.kernel_cache import folder, package_fingerprint
 from sparsecc.runtime.machines import GpuMachine, Machine
 from sparsecc.runtime.tile_execute import TileProgram
@@ -88,6 +89,7 @@ def autotune(
 
     ``timer`` measures (tests give one); after ``seconds`` what is not measured is left out; ``again``: even if there
     is a result on disk."""
+    checked_tuning(seconds, workers)
     start = perf_counter()
     tensors, base = kernel.prepared(operands)
     steps = [step for step in base.plan.tiles if len(step.space) > 1]

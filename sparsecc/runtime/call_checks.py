@@ -18,6 +18,8 @@ class BadOption(UsageError):
 
 def unwritable(array: npt.NDArray[Any]) -> str:
     """Why a NumPy array can't take a result, whatever its type and shape are; empty: it can."""
+    if isinstance(array, np.ma.MaskedArray):
+        return "it is a masked array"
     if not array.dtype.isnative:
         return f"its bytes are in another order ({array.dtype.str})"
     if not array.flags.writeable:
@@ -25,11 +27,13 @@ def unwritable(array: npt.NDArray[Any]) -> str:
     return "" if array.flags.aligned else "its elements are not aligned"
 
 
-def checked_operands(operands: object) -> None:
-    """Raise BadOption for what is no mapping of operands."""
-    if not isinstance(operands, Mapping):
+def checked_operands(operands: object, named: bool = False) -> None:
+    """Raise BadOption for what is no mapping of operands (``named``: by names, which calls look up anyway)."""
+    found = cast("Mapping[object, object]", operands)
+    known = isinstance(operands, Mapping)
+    if not known or (named and not all(isinstance(n, str) for n in found)):
         wanted = "a mapping from names to operands, as in {'A': A}"
-        raise BadOption(name="operands", found=type(operands).__name__, wanted=wanted)
+        raise BadOption(name="operands", found=type(found).__name__, wanted=wanted)
 
 
 def checked_text(text: object) -> None:
@@ -50,6 +54,14 @@ def checked_tokens(tokens: object) -> int | None:
 def is_whole(number: object) -> bool:
     """Whether it is an integer, of Python or NumPy, and not a truth value."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+def checked_tuning(seconds: object, workers: object) -> None:
+    """Raise BadOption for what is no time or no number of processes."""
+    if not (isinstance(seconds, float) or is_whole(seconds)) or not cast(float, seconds) >= 0:
+        raise BadOption(name="seconds", found=seconds, wanted="a time in seconds, 0 or more")
+    if workers is not None and (not is_whole(workers) or cast(int, workers) < 1):
+        raise BadOption(name="workers", found=workers, wanted="a number of processes, at least 1")
 
 
 def checked_schedule(schedule: object) -> str | Mapping[str, str] | None:

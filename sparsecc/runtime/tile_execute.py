@@ -26,8 +26,8 @@ COUNTERS = "counters"
 class ConversionOnGpu(UnsupportedError):
     text = "the program converts a tensor to {format} ({reason}), which is not done on a GPU"
     help_text = (
-        "give it as a SparseTensor (sparsecc.asarray), which is converted before it is copied; or give the matrix"
-        " under two names, each stored as it is read"
+        "give it as a SparseTensor (sparsecc.asarray), which is converted before it is copied; or give the matrix "
+        "under two names, each stored as it is read"
     )
 
 

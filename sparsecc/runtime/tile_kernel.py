@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.formats import parse_format
 from sparsecc.formats.row_tables import LAYOUTS
@@ -21,16 +19,14 @@ from sparsecc.kernel import Compiled, Launch, TileLaunch
 from sparsecc.request import Request
 from sparsecc.runtime import packs, row_sizes, tile_cache
 from sparsecc.runtime import weights as weights_of
-from sparsecc.runtime.call_checks import checked_operands, missing_help, unwritable
+from sparsecc.runtime.call_checks import checked_operands, missing_help
 from sparsecc.runtime.compiled_kernel import (
-    BadOutput,
     Kernel,
     MissingOperand,
     UnknownOperandName,
 )
 from sparsecc.runtime.flow import Entry, Remake
 from sparsecc.runtime.machines import (
-    TORCH,
     Machine,
     current_gpu,
     gpu,
@@ -40,12 +36,12 @@ from sparsecc.runtime.machines import (
 )
 from sparsecc.runtime.schedules import read_schedule
 from sparsecc.runtime.tile_execute import TileProgram
-from sparsecc.runtime.tile_operands import Bound, Slot
+from sparsecc.runtime.tile_operands import Slot
+from sparsecc.runtime.tile_out import check_out
 from sparsecc.runtime.tile_recipe import Recipes
 from sparsecc.runtime.tile_results import host_result, torch_result
 from sparsecc.runtime.tile_sizes import bucket as bucket
 from sparsecc.runtime.tile_sizes import sizes_of
-from sparsecc.runtime.torch_guards import refuse_unfit
 
 TOKENS = 16
 """Tokens that are assumed where nobody says how many there will be."""
@@ -165,7 +161,7 @@ class TileKernel(Kernel):
             self.autotune(operands)
             tensors, kernel = self.prepared(operands, out)
         if out is not None:
-            self.check_out(out, tensors)
+            check_out(out, self.last, self.machine(), tensors)
         program = self.program(kernel)
         results = program(tensors, out)
         self.recipes.add(program, tensors, operands, out)
@@ -265,41 +261,6 @@ class TileKernel(Kernel):
         assert isinstance(made, TileKernel)
         return made
 
-    def check_out(self, out: Any, tensors: list[Any]) -> None:
-        """Raise BadOutput for what can't take the result."""
-        last = self.last
-        launch = last.launch if isinstance(last, TileLaunch) else None
-        problem = ""
-        if launch is None or launch.assembly != "dense":
-            problem = "the result is not dense"
-        elif launch.init is not None or any(launch.fill) or not launch.covers:
-            problem = "the kernel adds to the result"
-        if problem or launch is None:
-            raise BadOutput(problem=problem, dtype="", shape="", help="leave out= away")
-        machine = self.machine()
-        if is_torch(out):
-            refuse_unfit("out=", out)
-            machine.check("out", out)
-            dtype, contiguous = str(out.dtype), bool(out.is_contiguous())
-        elif machine.interprets and type(out) is np.ndarray:
-            array: np.ndarray[Any, Any] = out
-            problem = unwritable(array)
-            dtype, contiguous = f"torch.{array.dtype.name}", bool(array.flags.c_contiguous)
-        else:
-            help = "pass a torch tensor on the GPU" if not machine.interprets else ""
-            problem = f"it is a {type(out).__name__}"
-            raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static, help=help)
-        if problem:
-            pass
-        elif dtype != f"torch.{TORCH[launch.dtype]}":
-            problem = f"it is no array of {launch.dtype}"
-        elif not contiguous:
-            problem = "it is not contiguous"
-        elif any(t.overlaps(out) for t in tensors if isinstance(t, Bound)):
-            problem = "it shares memory with an operand"
-        if problem:
-            raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static)
-
     def pack(
         self, weights: Mapping[str, Any] | None = None, /, *, tokens: int | None = None, **named: Any
     ) -> Any:  # fmt: skip
@@ -308,6 +269,7 @@ class TileKernel(Kernel):
         A weight is a dense NumPy array or torch tensor (packed where it is), or a SparseTensor, as the kernel's operand
         is. ``tokens``: how many the weight will mostly be multiplied with, for layouts that have a choice (2:4+CSR: how
         deep its chunks are). ``weights`` holds those whose names are this function's keywords."""
+        checked_operands(weights or {})
         given = {**(weights or {}), **named}
         return weights_of.pack(self.gpu_slots, given, tokens, self._choice)
 
@@ -329,6 +291,7 @@ class TileKernel(Kernel):
         Gives what was measured (``sparsecc.runtime.autotune.Tuned``)."""
         from sparsecc.runtime.autotune import autotune
 
+        checked_operands(operands or {})
         given = {**(operands or {}), **named}
         return autotune(self, given, timer=timer, seconds=seconds, workers=workers, again=again)
 

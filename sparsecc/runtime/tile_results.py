@@ -9,6 +9,7 @@ import numpy as np
 from sparsecc.formats import LevelArrays, known_name
 from sparsecc.runtime.machines import Machine, is_torch, numpy_dtype, torch_module
 from sparsecc.runtime.tile_operands import Bound, Item
+from sparsecc.runtime.torch_indices import trust
 from sparsecc.storage.tensor import SparseTensor
 
 Result = Bound | SparseTensor
@@ -31,12 +32,12 @@ def torch_result(result: Result, machine: Machine) -> Any:
         make = {"CSR": torch.sparse_csr_tensor, "CSC": torch.sparse_csc_tensor}.get(
             name, torch.sparse_bsr_tensor
         )
-        return make(arrays["positions1"], arrays["coordinates1"], values, size=shape)
+        return trust(make(arrays["positions1"], arrays["coordinates1"], values, size=shape))
     if name.startswith("COO"):
         indices = arrays.get("indices")
         if indices is None:
             indices = torch.stack([arrays[f"coordinates{n}"] for n in range(len(shape))])
-        return torch.sparse_coo_tensor(indices, values, shape, is_coalesced=True)
+        return trust(torch.sparse_coo_tensor(indices, values, shape, is_coalesced=True))
     return host_result(result, machine)
 
 

@@ -14,6 +14,8 @@ from sparsecc.runtime.call_checks import checked_tokens
 from sparsecc.runtime.compiled_kernel import UnknownOperandName, WrongDtype
 from sparsecc.runtime.machines import OURS, is_torch
 from sparsecc.runtime.tile_operands import Slot
+from sparsecc.runtime.torch_formats import torch_format
+from sparsecc.runtime.torch_indices import check as check_indices
 from sparsecc.storage.tensor import SparseTensor
 from sparsecc.storage.torch_plain import refuse_odd
 
@@ -59,6 +61,9 @@ def check(slot: Slot, weight: Any) -> None:
     name, given = slot.name, weight
     if is_torch(weight):
         refuse_odd(f"operand {name!r}", weight)
+        if str(weight.layout) != "torch.strided":
+            torch_format(weight, name)  # raises for layouts that nothing reads
+            check_indices(name, weight, lambda: False)
         dtype: str | None = OURS.get(str(weight.dtype))
     elif isinstance(given, np.ndarray | SparseTensor):
         dtype = name_of(weight.dtype)

@@ -1,0 +1,52 @@
+"""Memory that is given for a result of a GPU kernel: what can't take it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsecc.kernel import Launch, TileLaunch
+from sparsecc.runtime.call_checks import unwritable
+from sparsecc.runtime.compiled_kernel import BadOutput
+from sparsecc.runtime.machines import TORCH, Machine, is_torch
+from sparsecc.runtime.tile_operands import Bound
+from sparsecc.runtime.torch_guards import refuse_unfit
+
+
+def check_out(out: Any, last: object, machine: Machine, tensors: Sequence[object]) -> None:
+    """Raise for what can't take the result of a program's last step: BadOutput, NeedsGrad, NotPlain, WrongDevice."""
+    launch = last.launch if isinstance(last, TileLaunch) else None
+    problem = ""
+    if launch is None or launch.assembly != "dense":
+        problem = "the result is not dense"
+    elif launch.init is not None or any(launch.fill) or not launch.covers:
+        problem = "the kernel adds to the result"
+    if problem or launch is None:
+        raise BadOutput(problem=problem, dtype="", shape="", help="leave out= away")
+    problem = _problem(out, launch, machine)
+    if not problem and any(t.overlaps(out) for t in tensors if isinstance(t, Bound)):
+        problem = "it shares memory with an operand"
+    if problem:
+        raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static)
+
+
+def _problem(out: Any, launch: Launch, machine: Machine) -> str:
+    if is_torch(out):
+        refuse_unfit("out=", out)
+        machine.check("out", out)
+        dtype, contiguous = str(out.dtype), bool(out.is_contiguous())
+    elif machine.interprets and type(out) is np.ndarray:
+        array: npt.NDArray[Any] = out
+        if bad := unwritable(array):
+            return bad
+        dtype, contiguous = f"torch.{array.dtype.name}", bool(array.flags.c_contiguous)
+    else:
+        help = "pass a torch tensor on the GPU" if not machine.interprets else ""
+        problem = f"it is a {type(out).__name__}"
+        raise BadOutput(problem=problem, dtype=launch.dtype, shape=launch.static, help=help)
+    if dtype != f"torch.{TORCH[launch.dtype]}":
+        return f"it is no array of {launch.dtype}"
+    return "" if contiguous else "it is not contiguous"
