@@ -99,6 +99,20 @@ def test_captured_in_a_graph() -> None:
     assert torch.allclose(y, x @ w.T, rtol=1e-2)
 
 
+def test_indices_are_checked_on_the_device() -> None:
+    a, x = matrix(20, 30), torch.rand(30, device="cuda")
+    kernel = on_gpu(kernel_of(spmv_plan(SPMV), None))
+    wanted = kernel(A=a, x=x)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        assert kernel(A=a, x=x).shape == wanted.shape  # seen before: no synchronisation
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    a.col_indices()[-1] = 99
+    with pytest.raises(SparseccError, match="is 99, outside of 0 to 29"):
+        kernel(A=a, x=x)
+
+
 def test_code_of_ampere_through_ptx() -> None:
     a, x = matrix(20, 30), torch.rand(30, device="cuda")
     kernel = on_gpu(kernel_of(spmv_plan(SPMV), None), "sm_80")
