@@ -31,7 +31,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
@@ -39,7 +38,6 @@ from xdsl.passes import ModulePass
 from sparsecc.diagnostics import PassError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.tile import ScheduleAttr
-from sparsecc.passes.sparsification.host import drop_dead_host_ops
 from sparsecc.passes.tiling.contraction_view import (
     ContractionView,
     NoContraction,
@@ -53,7 +51,7 @@ from sparsecc.passes.tiling.dot_schedules import bitmap_schedules, block_schedul
 from sparsecc.passes.tiling.dot_weights import BITMAP, BLOCKS, block_weight, dot_weight
 from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.fragments_builder import static_extent
-from sparsecc.passes.tiling.match_contractions import explain, follower, free_name
+from sparsecc.passes.tiling.matching import explain, free_name, fused_with, replace_matches
 from sparsecc.targets import Target, TargetAbility, known_target
 
 ACCUMULATORS = {"f16": "f32", "bf16": "f32", "f32": "f32", "i8": "i32"}
@@ -79,13 +77,7 @@ class DotContractions(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         target = known_target(self.target)
-        for fn in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
-            matched = False
-            for generic in [g for g in fn.walk() if isinstance(g, linalg.GenericOp)]:
-                if generic.parent is not None:  # else it went into an epilogue
-                    matched = self._match(op, generic, target) or matched
-            if matched:
-                drop_dead_host_ops(fn)
+        replace_matches(op, lambda generic: self._match(op, generic, target))
 
     def _match(self, module: ModuleOp, generic: linalg.GenericOp, target: Target) -> bool:
         try:
@@ -98,11 +90,7 @@ class DotContractions(ModulePass):
         except NoContraction as problem:
             explain(generic, f"not as dots of tiles: {problem}")
             return False
-        fused = [generic]
-        while (reader := follower(fused[-1])) is not None:
-            if not epilogue.fuse(reader, fused[-1].results[0]):
-                break
-            fused.append(reader)
+        fused = fused_with(epilogue, generic)
         last = fused[-1]
         result = last.results[0]
         builder, schedules = self._form(view, epilogue, last, target)

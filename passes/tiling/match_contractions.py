@@ -41,7 +41,6 @@ from xdsl.passes import ModulePass
 from sparsecc.diagnostics import PassError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.tile import ScheduleAttr
-from sparsecc.passes.sparsification.host import drop_dead_host_ops
 from sparsecc.passes.tiling.contraction_view import (
     ContractionView,
     NoContraction,
@@ -50,6 +49,7 @@ from sparsecc.passes.tiling.contraction_view import (
 )
 from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.fragments_builder import KernelBuilder, bytes_of, static_extent
+from sparsecc.passes.tiling.matching import explain, free_name, fused_with, replace_matches
 from sparsecc.passes.tiling.spaces import NoSchedule, Problem, space
 from sparsecc.targets import Target, known_target
 
@@ -76,13 +76,7 @@ class MatchContractions(ModulePass):
         for option in ("tokens", "rows", "reduction", "steps"):
             if (value := getattr(self, option)) < 0:
                 raise NegativeSize(option=option, value=value)
-        for fn in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
-            matched = False
-            for generic in [g for g in fn.walk() if isinstance(g, linalg.GenericOp)]:
-                if generic.parent is not None:  # else it went into an epilogue
-                    matched = self._match(op, generic, target) or matched
-            if matched:
-                drop_dead_host_ops(fn)
+        replace_matches(op, lambda generic: self._match(op, generic, target))
 
     def _match(self, module: ModuleOp, generic: linalg.GenericOp, target: Target) -> bool:
         try:
@@ -96,11 +90,7 @@ class MatchContractions(ModulePass):
         except (NoContraction, NoSchedule) as problem:
             explain(generic, f"not on the sparse tensor cores: {problem}")
             return False
-        fused = [generic]
-        while (reader := follower(fused[-1])) is not None:
-            if not epilogue.fuse(reader, fused[-1].results[0]):
-                break
-            fused.append(reader)
+        fused = fused_with(epilogue, generic)
         last = fused[-1]
         result = last.results[0]
         builder = KernelBuilder(view, epilogue, result, accumulator)
@@ -149,30 +139,3 @@ class MatchContractions(ModulePass):
         kernel.attributes["tile.reason"] = StringAttr(text)
         if self._aligned(view.generic.inputs[view.x], view.letters_at(view.x)):
             kernel.attributes["tile.aligned"] = UnitAttr()
-
-
-def explain(generic: linalg.GenericOp, reason: str) -> None:
-    """Add to the reason that the plan tells a user."""
-    known = generic.attributes.get("sparsecc.format_reason")
-    parts = [known.data, reason] if isinstance(known, StringAttr) else [reason]
-    generic.attributes["sparsecc.format_reason"] = StringAttr("; ".join(parts))
-
-
-def follower(generic: linalg.GenericOp) -> linalg.GenericOp | None:
-    """The only reader of a result, if that is another generic of the same block that reads it as an input."""
-    readers = {use.operation for use in generic.results[0].uses}
-    if len(readers) != 1:
-        return None
-    (reader,) = readers
-    if not isinstance(reader, linalg.GenericOp) or reader.parent is not generic.parent:
-        return None
-    return None if generic.results[0] in reader.outputs else reader
-
-
-def free_name(module: ModuleOp, stem: str) -> str:
-    """The first of a kernel's names that no function has."""
-    taken = {f.sym_name.data for f in module.body.block.ops if isinstance(f, func.FuncOp)}
-    number = 0
-    while f"{stem}{number}" in taken:
-        number += 1
-    return f"{stem}{number}"

@@ -37,7 +37,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
@@ -46,7 +45,6 @@ from xdsl.passes import ModulePass
 from sparsecc.diagnostics import PassError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.tile import ScheduleAttr
-from sparsecc.passes.sparsification.host import drop_dead_host_ops
 from sparsecc.passes.tiling.contraction_view import (
     ContractionView,
     NoContraction,
@@ -55,7 +53,7 @@ from sparsecc.passes.tiling.contraction_view import (
 )
 from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.fragments_builder import static_extent
-from sparsecc.passes.tiling.match_contractions import follower, free_name
+from sparsecc.passes.tiling.matching import free_name, fused_with, replace_matches
 from sparsecc.passes.tiling.row_forms import Bins, Groups, Segments
 from sparsecc.passes.tiling.row_kernel import RowKernel
 from sparsecc.passes.tiling.row_sampled import FORMS as SAMPLED
@@ -111,13 +109,7 @@ class RowContractions(ModulePass):
         for option in ("tokens", "reduction", "length"):
             if (value := getattr(self, option)) < 0:
                 raise NegativeRowOption(option=option, value=value)
-        for fn in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
-            matched = False
-            for generic in [g for g in fn.walk() if isinstance(g, linalg.GenericOp)]:
-                if generic.parent is not None:  # else it went into an epilogue
-                    matched = self._match(op, generic, target) or matched
-            if matched:
-                drop_dead_host_ops(fn)
+        replace_matches(op, lambda generic: self._match(op, generic, target))
 
     def _match(self, module: ModuleOp, generic: linalg.GenericOp, target: Target) -> bool:
         sampled = view_sampled(generic)
@@ -131,11 +123,7 @@ class RowContractions(ModulePass):
             epilogue = Epilogue(view, sum_type(view.accumulator))
         except NoContraction:
             return False
-        fused = [generic]
-        while (reader := follower(fused[-1])) is not None:
-            if not epilogue.fuse(reader, fused[-1].results[0]):
-                break
-            fused.append(reader)
+        fused = fused_with(epilogue, generic)
         schedules = self._chosen(self._schedules(view))
         fmt = rows_format(generic.inputs[view.weight].type)
         assert fmt is not None
