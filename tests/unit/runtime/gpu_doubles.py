@@ -7,6 +7,7 @@ import ctypes
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch as torch_module
 
 from sparsecc.backends.triton.cuda import Cuda
@@ -290,3 +291,20 @@ class Remakes:
             if not options.keys() & more.keys()
             else self.kernel(**options | more)
         )
+
+
+ROWS = np.array([[1, 0, 2, 0], [0, 0, 0, 3], [4, 5, 0, 6]], "f4")
+X = np.array([1, 2, 3, 4], "f4")
+
+
+def csr(dtype: Any = None) -> Any:
+    """``ROWS`` as torch stores it, with indices of a width of their own."""
+    matrix = torch.from_numpy(ROWS).to_sparse_csr()
+    if dtype is None:
+        return matrix
+    return torch.sparse_csr_tensor(
+        matrix.crow_indices().to(dtype),
+        matrix.col_indices().to(dtype),
+        matrix.values(),
+        size=(3, 4),
+    )

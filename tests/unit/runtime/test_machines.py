@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,33 +12,15 @@ from sparsecc.diagnostics import SparseccError
 from sparsecc.runtime.machines import interpreter
 from tests.unit.backends.triton.kernels import SPMV
 from tests.unit.runtime.gpu_doubles import (
+    ROWS,
     Library,
     Machine,
+    X,
+    csr,
     kernel_of,
     spmv_plan,
     torch,
 )
-
-ROWS = np.array([[1, 0, 2, 0], [0, 0, 0, 3], [4, 5, 0, 6]], "f4")
-X = np.array([1, 2, 3, 4], "f4")
-
-
-@pytest.fixture
-def machine() -> Machine:
-    return Machine(Library())
-
-
-def csr(dtype: Any = None) -> Any:
-    matrix = torch.from_numpy(ROWS).to_sparse_csr()
-    if dtype is None:
-        return matrix
-    return torch.sparse_csr_tensor(
-        matrix.crow_indices().to(dtype),
-        matrix.col_indices().to(dtype),
-        matrix.values(),
-        size=(3, 4),
-    )
-
 
 # -- without a GPU -------------------------------------------------------------------------------
 

@@ -19,36 +19,18 @@ from sparsecc.runtime.machines import RESERVE
 from sparsecc.runtime.tile_kernel import bucket
 from tests.unit.backends.triton.kernels import SPMV
 from tests.unit.runtime.gpu_doubles import (
+    ROWS,
     TOTAL,
-    Library,
     Machine,
     Remakes,
+    X,
+    csr,
     kernel_of,
     launch,
     program,
     spmv_plan,
     torch,
 )
-
-ROWS = np.array([[1, 0, 2, 0], [0, 0, 0, 3], [4, 5, 0, 6]], "f4")
-X = np.array([1, 2, 3, 4], "f4")
-
-
-@pytest.fixture
-def machine() -> Machine:
-    return Machine(Library())
-
-
-def csr(dtype: Any = None) -> Any:
-    matrix = torch.from_numpy(ROWS).to_sparse_csr()
-    if dtype is None:
-        return matrix
-    return torch.sparse_csr_tensor(
-        matrix.crow_indices().to(dtype),
-        matrix.col_indices().to(dtype),
-        matrix.values(),
-        size=(3, 4),
-    )
 
 
 def test_torch_tensors_are_taken_as_they_lie(machine: Machine) -> None:
