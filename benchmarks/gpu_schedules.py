@@ -24,6 +24,7 @@ from typing import Any
 from sparsecc.backends.triton import ring, staged, warpgroup
 from sparsecc.backends.triton.contraction import Contraction
 from sparsecc.backends.triton.operands import pack_2_4, pack_sum_2_4
+from sparsecc.diagnostics import SparseccError
 from sparsecc.kernel import TileSource
 
 SHAPES = ("4096x4096", "14336x4096", "4096x14336", "28672x8192", "8192x8192")
@@ -74,7 +75,7 @@ def contraction(facts: Mapping[str, int]) -> Contraction:
 def written(family: str, schedule: Schedule, facts: Mapping[str, int]) -> TileSource | None:
     try:
         return WRITERS[family].emit(contraction(facts), schedule)
-    except Exception:  # refused: not a schedule of this family
+    except SparseccError:  # refused: not a schedule of this family
         return None
 
 

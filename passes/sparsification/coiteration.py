@@ -152,6 +152,41 @@ class LoopLowering(KernelLowering):
 
         return self.b.loop_for(start, walker.hi, 1, carried, body, "p")
 
+    def meet(
+        self,
+        op: iteration.IterateOp,
+        walkers: Sequence[Walker],
+        active: Sequence[int],
+        certain: frozenset[int],
+        args: Sequence[SSAValue],
+    ) -> tuple[SSAValue, dict[int, SSAValue], list[Cursor], list[SSAValue]]:
+        """The least coordinate at some positions (the first of ``args``), which iterators have it, their cursors there,
+        and the positions behind it."""
+        b = self.b
+        positions = dict(zip(active, args, strict=False))
+        coordinates = {k: walkers[k].coordinate(b, positions[k]) for k in active}
+        least = coordinates[active[0]]
+        for k in active[1:]:
+            least = b.minimum(least, coordinates[k])
+        least.name_hint = op.index.data
+        flags = {k: b.eq(coordinates[k], least) for k in active} if len(active) > 1 else {}
+        nexts: list[SSAValue] = []
+        cursors: list[Cursor] = []
+        for k in active:
+            flag = None if k in certain else flags[k]
+            if walkers[k].level.unique:
+                cursors.append(Cursor(positions[k], None, flag))
+                nexts.append(b.add(positions[k], b.truth(flags[k]) if flags else b.index(1)))
+            else:
+                end = b.scan(
+                    positions[k],
+                    walkers[k].hi,
+                    lambda q, k=k: b.eq(walkers[k].coordinate(b, q), least),
+                )
+                cursors.append(Cursor(positions[k], end, flag))
+                nexts.append(end)
+        return least, flags, cursors, nexts
+
     def joint(
         self,
         op: iteration.IterateOp,
@@ -174,28 +209,7 @@ class LoopLowering(KernelLowering):
             return going
 
         def body(args: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            positions = dict(zip(active, args, strict=False))
-            coordinates = {k: walkers[k].coordinate(b, positions[k]) for k in active}
-            least = coordinates[active[0]]
-            for k in active[1:]:
-                least = b.minimum(least, coordinates[k])
-            least.name_hint = op.index.data
-            flags = {k: b.eq(coordinates[k], least) for k in active} if count > 1 else {}
-            nexts: list[SSAValue] = []
-            cursors: list[Cursor] = []
-            for k in active:
-                flag = None if k in certain else flags[k]
-                if walkers[k].level.unique:
-                    cursors.append(Cursor(positions[k], None, flag))
-                    nexts.append(b.add(positions[k], b.truth(flags[k]) if flags else b.index(1)))
-                else:
-                    end = b.scan(
-                        positions[k],
-                        walkers[k].hi,
-                        lambda q, k=k: b.eq(walkers[k].coordinate(b, q), least),
-                    )
-                    cursors.append(Cursor(positions[k], end, flag))
-                    nexts.append(end)
+            least, flags, cursors, nexts = self.meet(op, walkers, active, certain, args)
             inner = args[count:]
             guard = self.visited(points, flags, active)
 

@@ -53,7 +53,7 @@ from sparsecc.passes.tiling.contraction_view import (
 )
 from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.fragments_builder import static_extent
-from sparsecc.passes.tiling.matching import free_name, fused_with, replace_matches
+from sparsecc.passes.tiling.matching import explain, free_name, fused_with, replace_matches
 from sparsecc.passes.tiling.row_forms import Bins, Groups, Segments
 from sparsecc.passes.tiling.row_kernel import RowKernel
 from sparsecc.passes.tiling.row_sampled import FORMS as SAMPLED
@@ -121,7 +121,8 @@ class RowContractions(ModulePass):
             if view is None or not _by_rows(view):
                 return False
             epilogue = Epilogue(view, sum_type(view.accumulator))
-        except NoContraction:
+        except NoContraction as problem:
+            explain(generic, f"not as balanced rows: {problem}")
             return False
         fused = fused_with(epilogue, generic)
         schedules = self._chosen(self._schedules(view))

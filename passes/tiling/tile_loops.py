@@ -323,30 +323,9 @@ class TileLoops(SharedSums):
         lasts: SSAValue | None,
     ) -> tuple[list[SSAValue], Sequence[SSAValue]]:
         """One step of a merge: the next positions and carried values."""
-        b, count = self.b, len(active)
-        positions = dict(zip(active, args, strict=False))
-        coordinates = {k: walkers[k].coordinate(b, positions[k]) for k in active}
-        least = coordinates[active[0]]
-        for k in active[1:]:
-            least = b.minimum(least, coordinates[k])
-        least.name_hint = op.index.data
-        flags = {k: b.eq(coordinates[k], least) for k in active} if count > 1 else {}
-        nexts: list[SSAValue] = []
-        cursors: list[Cursor] = []
-        for k in active:
-            flag = None if k in certain else flags[k]
-            if walkers[k].level.unique:
-                cursors.append(Cursor(positions[k], None, flag))
-                nexts.append(b.add(positions[k], b.truth(flags[k]) if flags else b.index(1)))
-            else:
-                end = b.bisect(
-                    positions[k],
-                    walkers[k].hi,
-                    lambda q, k=k: b.eq(walkers[k].coordinate(b, q), least),
-                )
-                cursors.append(Cursor(positions[k], end, flag))
-                nexts.append(end)
-        inner = args[count:]
+        b = self.b
+        least, flags, cursors, nexts = self.meet(op, walkers, active, certain, args)
+        inner = args[len(active) :]
         guard = self.visited(op.loop_points(region), flags, active)
         shapes = [b.shape(v) for v in inner]
 
