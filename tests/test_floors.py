@@ -13,8 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WINGS = ("dialects", "passes", "backends")  # folders at the top that are packages of sparsecc
 
-GROUND = {"diagnostics", "elements", "formats", "targets", "kernel", "request"}
-VOCABULARY = GROUND | {"storage", "dialects"}
+GROUND = {"diagnostics", "elements", "formats", "statistics", "targets", "kernel", "request"}
+VOCABULARY = GROUND | {"storage", "dialects", "selection"}
 MACHINE_ROOM = VOCABULARY | {"frontends", "passes", "backends", "runtime"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -23,10 +23,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "elements": set(),
     "formats": {"diagnostics"},
     "targets": {"diagnostics"},
+    "statistics": set(),
     "kernel": set(),
-    "request": set(),
+    "request": {"statistics"},
     "storage": GROUND,
     "dialects": GROUND,
+    "selection": GROUND,
     "frontends": VOCABULARY,
     "passes": VOCABULARY,
     "backends": VOCABULARY,
@@ -37,8 +39,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inspection": GROUND | {"storage"},
     "api": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection"},
     "bench": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
+    "research": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api", "bench"},
+    "explanation": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
     "integrations": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
-    "cli": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api", "bench"},
+    "cli": MACHINE_ROOM
+    | {"plugins", "pipeline", "driver", "inspection", "api", "bench", "research", "explanation"},
     "__main__": {"cli"},
     "": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},  # sparsecc itself
 }
