@@ -207,8 +207,6 @@ def _wrong_operands(
 ) -> str | None:
     stored = [(a.name, known_name(formats[a.name])) for a in expression.inputs]
     spelled = " and ".join(f"{name} is {kind}" for name, kind in stored)
-    if product.batch and not library.batches:
-        return f"index {product.batch[0]} is one more than those of a matrix product"
     sparse = sparse_operand(expression, formats)
     if not library.sparse:
         plain = all(is_plain(formats[a.name]) for a in expression.inputs)
@@ -225,7 +223,18 @@ def _wrong_operands(
         return (
             f"the {what} of {access.name} do not run along {product.summed}, which is summed over"
         )
-    return None
+    if product.batch and not library.batches:
+        return f"index {product.batch[0]} is one more than those of a matrix product"
+    return _wrong_widths(access.name, formats[access.name])
+
+
+def _wrong_widths(name: str, format: Format) -> str | None:
+    """Libraries have one type for positions and coordinates, of 32 or 64 bits."""
+    widths = (format.pos_width or 32, format.crd_width or 32)
+    if widths in ((32, 32), (64, 64)) or known_name(format) == "2:4":
+        return None
+    found = " and ".join(f"{width} bits" for width in widths)
+    return f"positions and coordinates of {name} have {found}; it takes 32 or 64 for both"
 
 
 def _wrong_shape(
