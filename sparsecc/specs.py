@@ -110,13 +110,14 @@ class Given:
     def open(self, name: str) -> Given:
         """The same, its format to be chosen by what is in it. Raises PackedStays."""
         tensor = self.tensor
+        if not self.spec.shape:
+            return self
         if tensor is None or self.spec.format is None:
             return self.without_format()
         if hasattr(tensor, "layout") and hasattr(tensor, "facts"):
             raise PackedStays(name=name, layout=tensor.layout)
         stored = tensor if isinstance(tensor, SparseTensor) else asarray(tensor)
-        statistics = stored.statistics() if stored.rank else None
-        return replace(self.without_format(), statistics=statistics)
+        return replace(self.without_format(), statistics=stored.statistics())
 
     @property
     def sparse(self) -> bool:
