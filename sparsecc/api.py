@@ -22,7 +22,7 @@ from sparsecc.runtime.call_checks import (
     is_whole,
 )
 from sparsecc.runtime.compiled_kernel import Kernel, actual_format
-from sparsecc.runtime.execute import ExtentsDiffer
+from sparsecc.runtime.extents import ExtentsDiffer
 from sparsecc.runtime.torch_guards import refuse_grad
 from sparsecc.storage.entries import from_coords
 from sparsecc.storage.ingest import asarray

@@ -23,7 +23,8 @@ class Request:
     most so many; None: open), whether its dense operand is ``aligned`` to 16 bytes and contiguous extents are ``even``,
     multiples of 16; what is known of a packed weight (``steps`` and ``entries`` of its chunks) or of a matrix of sparse
     rows (their mean ``length``, and whether some are much longer: ``skewed``); and ``schedules`` of kernels by name,
-    where the first is not the one."""
+    where the first is not the one. ``engines``: who computes each ``linalg`` operation of the program, in order:
+    libraries by name, or ``generated``; none: all are generated."""
 
     kind: str
     text: str
@@ -43,3 +44,4 @@ class Request:
     length: int | None = None
     skewed: bool | None = None
     schedules: tuple[tuple[str, str], ...] = ()
+    engines: tuple[str, ...] = ()
