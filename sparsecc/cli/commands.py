@@ -56,7 +56,7 @@ def _program(parser: Parser) -> None:
         "operands",
         nargs="*",
         metavar="NAME=FILE[:FORMAT]",
-        help="an operand: a .mtx .tns .npz .npy file, or a number",
+        help="an operand: a .mtx .tns .npz .npy file, or a number; FILE:* lets a strategy choose the format",
     )
     parser.add_argument("--target", default="cpu", help="see 'sparsecc targets' (default: cpu)")
     parser.add_argument(
@@ -76,7 +76,7 @@ def _program(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="NAME=FORMAT",
-        help="the format of an operand",
+        help="the format of an operand; '*' to have it chosen",
     )
     parser.add_argument(
         "--dtype",
@@ -85,6 +85,30 @@ def _program(parser: Parser) -> None:
         metavar="[NAME=]DTYPE",
         help="the type of an operand's values, or of all operands'",
     )
+    _plan(parser)
+
+
+def _plan(parser: Parser) -> None:
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME|PACKAGE.MODULE:CLASS",
+        help="who chooses open formats: see 'sparsecc strategies' (default: roofline)",
+    )
+    parser.add_argument(
+        "--calls",
+        type=_calls,
+        metavar="N",
+        help="over how many calls conversions are spread (default of run: as often as it runs; else they do not count)",
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        metavar="INDEX=NUMBER",
+        help="choose for this extent of an index, where no operand says it",
+    )
+    parser.add_argument("--plan", metavar="FILE.json", help="use a plan that was saved")
+    parser.add_argument("--save-plan", metavar="FILE.json", help="save the plan, for --plan")
 
 
 def _output(parser: Parser) -> None:
@@ -256,6 +280,14 @@ def _positive(text: str) -> int:
     return number
 
 
+def _calls(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise ValueError
+    return number
+
+
+_calls.__name__ = "number of calls"
 _positive.__name__ = "positive count"
 _count.__name__ = "count"  # argparse's message: invalid count value
 
