@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -117,7 +117,8 @@ def fitted(
     weights = np.array([o.weight for o in seen])
     weights *= len(seen) / weights.sum()
     prior: Array = np.log([max(before[u], 1e-18) for u in units])
-    theta, damping = prior.copy(), 1.0
+    theta: Array = prior.copy()
+    damping = 1.0
     residual, jacobian = _residual(terms, theta, measured)
 
     def objective(residual: Array, theta: Array) -> float:
@@ -130,8 +131,7 @@ def fitted(
         w = weights * np.minimum(1.0, OUTLIER / np.maximum(np.abs(residual), 1e-12))
         hessian = (jacobian * w[:, None]).T @ jacobian + pull * np.eye(len(units))
         gradient = (jacobian * w[:, None]).T @ residual + pull * (theta - prior)
-        step = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), -gradient)
-        trial = theta + np.clip(step, -2.0, 2.0)
+        trial = theta - _solved(hessian + damping * np.diag(np.diag(hessian)), gradient)
         again, slope = _residual(terms, trial, measured)
         value = objective(again, trial)
         if value < loss:
@@ -145,6 +145,12 @@ def fitted(
             if damping > 1e8:
                 break
     return {unit: float(np.exp(t)) for unit, t in zip(units, theta, strict=True)}
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """The solution of linear equations, a step of a factor of e^2 at most."""
+    solve: Any = cast(Any, np.linalg).solve
+    return np.clip(solve(matrix, right), -2.0, 2.0)
 
 
 def _amounts(seen: Sequence[Observation], units: Sequence[str]) -> Array:
@@ -163,7 +169,8 @@ def _residual(terms: Array, theta: Array, measured: Array) -> tuple[Array, Array
     costs = np.exp(theta)
     parts = terms @ costs
     largest = parts[:3].argmax(axis=0)
-    rows: Any = np.arange(terms.shape[1])
+    count: int = terms.shape[1]
+    rows: Any = np.arange(count)
     predicted = np.maximum(parts[largest, rows] + parts[3], 1e-12)
     slope = (terms[largest, rows] + terms[3]) * costs / predicted[:, None]
     return np.log(predicted) - measured, slope
