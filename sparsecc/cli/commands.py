@@ -291,6 +291,20 @@ _calls.__name__ = "number of calls"
 _positive.__name__ = "positive count"
 _count.__name__ = "count"  # argparse's message: invalid count value
 
+
+def _calibrate(parser: Parser) -> None:
+    parser.add_argument("--target", default="cpu", help="cpu, or that of the GPU that is present")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write the calibration (default: in the cache, where it is found)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="end in so much time (default: 60)"
+    )
+
+
 COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
@@ -325,6 +339,12 @@ COMMANDS: dict[str, Command] = {
             "Measure kernels on this GPU beside cuBLAS, cuSPARSELt, cuSPARSE and torch.",
             _bench,
             "sparsecc.cli.bench:bench",
+        ),
+        Command(
+            "calibrate",
+            "Measure this machine's rates, from which the times of plans are predicted.",
+            _calibrate,
+            "sparsecc.cli.calibrate:calibrate",
         ),
         Command(
             "formats", "List the formats and level types.", _json, "sparsecc.cli.tables:formats"
