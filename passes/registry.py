@@ -3,6 +3,7 @@
 PASSES: dict[str, str] = {
     "generalize-named-ops": "sparsecc.passes.generalize_named_ops:GeneralizeNamedOps",
     "select-formats": "sparsecc.passes.selection.select_formats:SelectFormats",
+    "call-libraries": "sparsecc.passes.selection.call_libraries:CallLibraries",
     "widen-sums": "sparsecc.passes.sparsification.widen_sums:WidenSums",
     "split-blocks": "sparsecc.passes.sparsification.split_blocks:SplitBlocks",
     "schedule-loops": "sparsecc.passes.sparsification.schedule_loops:ScheduleLoops",

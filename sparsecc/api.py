@@ -20,7 +20,7 @@ from sparsecc.runtime.call_checks import (
     checked_tokens,
 )
 from sparsecc.runtime.compiled_kernel import Kernel
-from sparsecc.runtime.execute import ExtentsDiffer
+from sparsecc.runtime.extents import ExtentsDiffer
 from sparsecc.runtime.torch_guards import refuse_grad
 from sparsecc.specs import Spec, element_name, given_operand
 from sparsecc.storage.entries import from_coords

@@ -118,7 +118,7 @@ def front(request: Request) -> ModuleOp:
 
         module = parse_module(request.text, request.name)
         check_entry(module, request.entry)
-        return module
+        return with_engines(module, request)
     from sparsecc.formats import parse_format
     from sparsecc.frontends.check import OperandType
     from sparsecc.frontends.einsum import einsum_program
@@ -141,7 +141,16 @@ def front(request: Request) -> ModuleOp:
         if request.out is None
         else parse_format(request.out, len(getattr(program.statements[-1].target, "indices", ())))
     )
-    return build_module(resolve(program, types, out, request.out_dtype))
+    return with_engines(build_module(resolve(program, types, out, request.out_dtype)), request)
+
+
+def with_engines(module: ModuleOp, request: Request) -> ModuleOp:
+    """The module with its operations marked by who computes them. Raises WrongEngines."""
+    if request.engines:
+        from sparsecc.frontends.engines import mark_engines
+
+        mark_engines(module, request.entry if request.kind == "mlir" else "main", request.engines)
+    return module
 
 
 def check_extents(text: str, operands: Sequence[tuple[str, tuple[int, ...], str]]) -> None:
@@ -169,9 +178,9 @@ def to_stage(
 def _passes(request: Request) -> Passes:
     """The passes of a target by stage; ``select-formats`` is told the plan, where one is chosen."""
     found = flow_of(request.target).passes(request)
-    if not (request.chosen or request.engines):
+    if not request.chosen:
         return found
-    plan = SavedPlan(Candidate(request.chosen, request.engines or (GENERATED,)))
+    plan = SavedPlan(Candidate(request.chosen, (GENERATED,)))
     told: Mapping[str, str] = {"plan": plan.text(), "entry": request.entry}
     return {
         stage: [(n, {**options, **told} if n == "select-formats" else options) for n, options in passes]

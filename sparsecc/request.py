@@ -27,8 +27,8 @@ class Request:
     rows (their mean ``length``, and whether some are much longer: ``skewed``); and ``schedules`` of kernels by name,
     where the first is not the one.
 
-    Of a plan: ``chosen``, formats of tensors by name that neither ``operands`` nor ``out`` say, and ``engines`` by
-    expression (none: all are generated).
+    Of a plan: ``chosen``, formats of tensors by name that neither ``operands`` nor ``out`` say, and ``engines``, who
+    computes each ``linalg`` operation of the program in order: libraries by name, or ``generated`` (none: all are).
 
     The rest is for choosing a plan and no longer there once it is chosen: ``statistics`` and ``stored`` (formats of the
     data) of open operands by name, ``shapes`` of the operands that are there, extents of indices that nothing else

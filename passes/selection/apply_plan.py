@@ -16,8 +16,8 @@ from sparsecc.formats import Format, dense_format, parse_format
 from sparsecc.passes.selection.inferred import choose, is_open, retype_init
 from sparsecc.passes.selection.read_problem import View
 from sparsecc.selection.candidate import GENERATED, Candidate
+from sparsecc.selection.engines import ENGINES
 from sparsecc.selection.problem import Tensor
-from sparsecc.selection.registry import ENGINES
 
 ENGINE, REASON = "sparsecc.engine", "sparsecc.format_reason"
 NARROW, WIDE = 32, 64
@@ -60,17 +60,19 @@ def fitted(view: View, plan: Candidate, who: str) -> Candidate:
         count = len(view.expressions)
         misfit(f"it has {len(engines)} engines for {count} expressions", "name one for each")
     for engine in dict.fromkeys(engines):
-        if engine not in ENGINES:
-            misfit(f"there is no engine {engine!r}", did_you_mean(engine, ENGINES))
+        if engine != GENERATED and engine not in ENGINES:
+            known_engines = [GENERATED, *ENGINES]
+            misfit(f"there is no engine {engine!r}", did_you_mean(engine, known_engines))
     errors.raise_if_any()
     return Candidate(plan.formats, engines, plan.schedules)
 
 
 def open_operands(view: View) -> list[str]:
-    """The open tensors that expressions read and that the program does not make itself."""
+    """The open tensors that a plan has to name: those of rank 2 and more that expressions read and do not make."""
     made = {e.result.name for e in view.expressions}
     read = dict.fromkeys(a.name for e in view.expressions for a in e.inputs)
-    return [name for name in read if view.tensors[name].open and name not in made]
+    known = [view.tensors[name] for name in read if name not in made]
+    return [t.name for t in known if t.open and len(t.shape) > 1]
 
 
 def apply_plan(view: View, plan: Candidate, who: str) -> None:

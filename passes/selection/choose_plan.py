@@ -12,8 +12,9 @@ from sparsecc.passes.selection.apply_plan import fitted, open_operands
 from sparsecc.passes.selection.read_problem import View
 from sparsecc.selection.candidate import Candidate, Ranked
 from sparsecc.selection.decision import Decision
+from sparsecc.selection.engines import present
 from sparsecc.selection.problem import Problem, Strategy
-from sparsecc.selection.registry import BadStrategy, libraries_of, space_of
+from sparsecc.selection.registry import BadStrategy, space_of
 from sparsecc.targets import Target
 
 
@@ -42,7 +43,7 @@ def choose_plan(view: View, strategy: Strategy, around: Circumstances) -> Decisi
 
     Raises StrategyFailed, BadStrategy, IllegalPlan, PlanMisfit, and what the strategy raises of ours."""
     problem = view.problem(
-        around.target, space_of(around.target), around.calls, around.sizes, libraries_of(around.target)
+        around.target, space_of(around.target), around.calls, around.sizes, present(around.target)
     )  # fmt: skip
     problem = replace(problem, measure=around.measure)
     name = strategy.name

@@ -1,40 +1,39 @@
-"""The strategies and the spaces of plans that there are: name -> ``module:Class``. Outsiders add strategies by an entry
-point ``sparsecc.strategies``, or spell ``package.module:Class`` where a strategy is named."""
+"""The strategies that there are, name -> ``module:Class``, and the spaces of plans. Outsiders add strategies by an
+entry point ``sparsecc.strategies``, or spell ``package.module:Class`` where a strategy is named."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from typing import cast
 
 from sparsecc.diagnostics import PassError, UnsupportedError, did_you_mean
 from sparsecc.entry_points import load, with_entry_points
 from sparsecc.selection.problem import Space, Strategy
+from sparsecc.selection.strategies import DEFAULT
+from sparsecc.selection.strategies import STRATEGIES as SHIPPED
 from sparsecc.targets import Target
 
 INFERRED = "inferred"
 """The rules of ``passes.selection.inferred``, which ask no cost model. They fill in what a plan leaves open too."""
 
-DEFAULT = "roofline"
-"""Where something is known of an open operand and no strategy is named."""
-
 STRATEGIES: dict[str, str] = {
     INFERRED: "sparsecc.passes.selection.inferred:infer_formats",
+    **SHIPPED,
 }
-
-ENGINES = ("generated", "blas", "scipy", "cublas", "cusparselt", "cusparse")
-"""Who may compute an expression."""
-
-LIBRARIES: dict[str, dict[str, str]] = {
-    "cpu": {"blas": "numpy", "scipy": "scipy"},
-    "triton": {"cublas": "torch", "cusparselt": "torch", "cusparse": "torch"},
-}
-"""By backend: engines, and the package that each comes with."""
-
-SPACE_OF = "sparsecc.selection.spaces:space_of"
+"""What ships. ``DEFAULT`` is asked where something is known of an open operand and no strategy is named."""
 
 GROUP = "sparsecc.strategies"
+
+__all__ = [
+    "DEFAULT",
+    "INFERRED",
+    "STRATEGIES",
+    "checked_strategy",
+    "space_of",
+    "strategies",
+    "strategy",
+]
 
 
 class UnknownStrategy(PassError):
@@ -84,14 +83,8 @@ def checked_strategy(made: object, name: str) -> Strategy:
 
 def space_of(target: Target) -> Space:
     """The plans of a target. Raises NoSpace."""
-    try:
-        return load(SPACE_OF)(target)
-    except ModuleNotFoundError:
-        raise NoSpace(target=target.name) from None
+    from sparsecc.selection.spaces import SPACES
 
-
-@cache
-def libraries_of(target: Target) -> frozenset[str]:
-    """The engines of a target whose packages are installed; none is imported."""
-    known = LIBRARIES.get(target.backend, {})
-    return frozenset(engine for engine, package in known.items() if find_spec(package) is not None)
+    if target.backend not in SPACES:
+        raise NoSpace(target=target.name)
+    return SPACES[target.backend]
