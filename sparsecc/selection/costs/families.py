@@ -39,14 +39,14 @@ CPU: dict[str, Units] = {
     "blas-matrix": {**_STREAM, "mac": 4e-11, "weight": 1e-11, "result": 2e-11, "call": 5e-6},
     **{
         f"scipy-spmv-{name}": {**_SCIPY, **_GATHER, "entry": 8e-10, "row": 1.5e-9}
-        for name in ("csr", "csc")
+        for name in ("csr", "csc", "coo")
     },
     "scipy-spmv-bsr": {
         **_SCIPY, **_GATHER, "block": 2e-9, "cell": 1e-9, "line": 5e-10, "row": 2e-9,
     },
     **{
         f"scipy-spmm-{name}": {**_SCIPY, **_ROWS, **_STEPS, "wide": 6e-9, "row": 2e-9, "stored": 4e-11}
-        for name in ("csr", "csc")
+        for name in ("csr", "csc", "coo")
     },
     "scipy-spmm-bsr": {
         **_SCIPY, **_ROWS, **_STEPS, "wide": 1e-8, "row": 2e-9, "block": 5e-9, "stored": 4e-11,

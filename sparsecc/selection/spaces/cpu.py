@@ -6,7 +6,7 @@ such plans are refused here. Formats by operation:
 ==========  ==========================================================================================
 SpMV        dense, CSR, CSC, COO, DCSR, DCSC, BSR, ELL
 SpMM        the same; where the result is stored by the matrix's rows its entries must come by rows, and blocks need it
-SDDMM       CSR, CSC, COO, DCSR, BSR, ELL, dense
+SDDMM       CSR, CSC, COO, DCSR, BSR, ELL, dense; into CSR those whose entries come in its order
 MTTKRP      CSF in any order, COO(3), dense
 others      dense, CSR, CSC, DCSR, with one sparse operand COO and ELL too; of rank 3 and more CSF, COO, dense
 ==========  ==========================================================================================
@@ -32,6 +32,7 @@ from sparsecc.selection.spaces.space import Found
 
 BLOCKS = tuple(f"BSR({r},{c})" for r, c in ((2, 2), (4, 4), (8, 8), (4, 1)))
 MATRIX = ("dense", "CSR", "CSC", "COO", "DCSR", "DCSC", *BLOCKS, "ELL", "2:4", "BITMAP")
+IN_ORDER_OF_ROWS = ("CSR", "COO", "DCSR", "ELL")
 AT_EACH_CALL = "loops would convert it to CSR at each call: "
 
 
@@ -75,7 +76,7 @@ class CpuRules:
         if operation.kind == SPMV:
             return None
         if operation.kind == SDDMM:
-            return ("", "") if fmt == "DCSC" else None
+            return _sampled(problem, operation, fmt)
         assert operation.kind == GENERAL
         return _general(problem, operation, tensor, fmt)
 
@@ -92,6 +93,22 @@ def _product(operation: Operation, fmt: str) -> tuple[str, str] | None:
     if by_rows:
         return (against, "take CSR") if fmt == "CSC" else None
     return (against, "take CSC") if fmt in ("CSR", "ELL") else None
+
+
+def _sampled(problem: Problem, operation: Operation, fmt: str) -> tuple[str, str] | None:
+    result = problem.tensors[operation.expression.result.name].format
+    if fmt == "DCSC":
+        return "", ""
+    if result is None or fmt == result:
+        return None
+    if fmt == "dense":
+        return (
+            f"each cell would be an entry of the result, which is {result}",
+            "ask for a dense result",
+        )
+    if result == "CSR" and fmt in IN_ORDER_OF_ROWS:
+        return None
+    return f"the result is {result}: one of the two would be converted at each call", "take CSR"
 
 
 def _general(

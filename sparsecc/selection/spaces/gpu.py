@@ -165,8 +165,16 @@ def _rows_refused(problem: Problem, operation: Operation, fmt: str) -> Refused |
 
 
 def _sampled_refused(problem: Problem, operation: Operation, fmt: str) -> Refused | None:
+    result = problem.tensors[operation.expression.result.name].format
     if fmt == "dense":
-        return None
+        if result in (None, "dense"):
+            return None
+        return (
+            f"each cell would be an entry of the result, which is {result}",
+            "ask for a dense result",
+        )
+    if fmt == "CSR" and result not in (None, "CSR"):
+        return f"it is stored as the matrix is, and is wanted as {result}", "ask for CSR"
     if fmt == "CSR":
         return _types_refused(problem, operation, ROWS)
     if fmt in ("2:4", "2:4+CSR", "BITMAP", *BLOCKS):

@@ -57,7 +57,7 @@ def test_the_result_by_columns_or_the_matrix_by_columns_wants_other_formats() ->
 def test_without_libraries_generated_kernels_stand_alone() -> None:
     p = problem(SPMV, statistics={"A": iid(64, 64, density=0.1)})
     assert {plan.engines for plan in p.candidates} == {("generated",)}
-    assert "not there" in refused(p, "scipy")
+    assert "SciPy is not here; pip install scipy" == refused(p, "scipy")
 
 
 def test_dense_is_refused_beyond_the_limit_of_memory() -> None:
@@ -173,7 +173,10 @@ def test_vectors_and_sampled_products_of_a_gpu_want_sparse_rows() -> None:
     known = iid(512, 512, density=0.1, dtype="f16")
     assert formats(gpu(SPMV, known)) == {"dense", "CSR"}
     assert "wants a matrix" in refused(gpu(SPMV, known), "A=BITMAP")
-    assert formats(gpu(SDDMM, known, k=64)) == {"dense", "CSR"}
+    sampled = problem(
+        SDDMM, target="sm_90", dtype="f16", statistics={"A": known, "C": None}, sizes={"k": 64}
+    )
+    assert formats(sampled) == {"dense", "CSR"}
 
 
 def test_statistics_that_are_not_there_leave_what_needs_none() -> None:
@@ -200,3 +203,12 @@ def test_choosing_is_quick() -> None:
         assert [p.predict(plan) for plan in p.candidates]
         times.append(perf_counter() - start)
     assert min(times) < 0.1
+
+
+def test_a_sampled_product_into_a_given_format() -> None:
+    known = {"A": iid(64, 64, density=0.1)}
+    free = problem(SDDMM, statistics={**known, "C": None}, sizes={"k": 8})
+    assert {"dense", "CSC", "BSR(4,4)"} <= formats(free)
+    rows = problem(SDDMM, statistics=known, formats={"C": "CSR"}, sizes={"k": 8})
+    assert formats(rows) == {"CSR", "COO", "DCSR", "ELL"}
+    assert "each cell would be an entry" in refused(rows, "A=dense")

@@ -1,5 +1,5 @@
 // RUN: sparsecc opt %s -p 'select-formats{strategy=fastest}'
-// expected-error {{select-formats has no strategy 'fastest'}}
+// expected-error {{there is no strategy 'fastest'}}
 func.func @f(%x: tensor<4xf64>) -> tensor<4xf64> {
   return %x : tensor<4xf64>
 }
