@@ -41,6 +41,13 @@ LEAST_WEIGHT = 0.05
 """The weight of a plan that takes 20 times as long as the best one, or longer."""
 PULL = 0.02
 """What it costs to change a unit's cost by a factor of e, in squared relative errors."""
+PULL_TOGETHER = 0.3
+"""The same towards what families that are alike cost together."""
+ALIKE = {
+    **dict.fromkeys(("rows", "used-rows", "padded", "coordinates"), "by rows"),
+    **dict.fromkeys(("columns", "used-columns"), "by columns"),
+}
+"""Walks that do the same but for how they find the next entry: what they gather and store costs the same."""
 OUTLIER = 0.3
 """Relative errors beyond which one more counts linearly: a busy machine makes them."""
 STEPS = 60
@@ -93,8 +100,17 @@ def observations(table: Table, calibration: Calibration) -> list[Observation]:
     return found
 
 
+def relatives(families: Iterable[str]) -> list[tuple[str, ...]]:
+    """Families that are fitted together first: the same operation along other levels."""
+    found: dict[str, list[str]] = {}
+    for family in families:
+        stem, _, walk = family.partition("-")
+        found.setdefault(f"{stem} {ALIKE[walk]}" if walk in ALIKE else family, []).append(family)
+    return [tuple(group) for group in found.values()]
+
+
 def fitted(
-    family: str, seen: Sequence[Observation], before: Mapping[str, float], pull: float = PULL
+    seen: Sequence[Observation], before: Mapping[str, float], pull: float = PULL
 ) -> dict[str, float]:
     """What a unit of a family's work costs, by measured plans of the family."""
     units = list(before)
@@ -105,8 +121,6 @@ def fitted(
     prior = np.log([max(before[u], 1e-18) for u in units])
     theta, loss, damping = prior.copy(), np.inf, 1.0
     residual, jacobian = _residual(terms, theta, measured)
-    del family
-
     def objective(residual: Array, theta: Array) -> float:
         size = np.abs(residual)
         robust = np.where(size < OUTLIER, size**2, 2 * OUTLIER * size - OUTLIER**2)
@@ -185,8 +199,14 @@ def fit_units(
     families = {k: dict(v) for k, v in calibration.families.items()}
     loss, weight = 0.0, 0.0
     train = by_family(o for o in seen if not o.held_out)
-    for family, group in train.items():
-        families[family] = fitted(family, group, families[family])
+    for alike in relatives(train):
+        together = {unit: cost for family in alike for unit, cost in families[family].items()}
+        if len(alike) > 1:
+            together = fitted([o for family in alike for o in train[family]], together)
+        for family in alike:
+            before = {unit: together[unit] for unit in families[family]}
+            pull = PULL_TOGETHER if len(alike) > 1 else PULL
+            families[family] = fitted(train[family], before, pull)
     made = replace(calibration, families=families)
     for group in train.values():
         for o in group:
