@@ -87,6 +87,33 @@ class Broken:
         raise ZeroDivisionError("no rate is known")
 
 
+class Empty:
+    """One that ranks nothing."""
+
+    name = "empty"
+
+    def rank(self, problem: Problem) -> Sequence[Ranked]:
+        return []
+
+
+class Elsewhere:
+    """One that ranks a plan of another program."""
+
+    name = "elsewhere"
+
+    def rank(self, problem: Problem) -> Sequence[Ranked]:
+        return [Ranked(Candidate.of({"A": "CSR", "B": "CSR"}))]
+
+
+class Illegal:
+    """One that ranks a plan that no space has."""
+
+    name = "illegal"
+
+    def rank(self, problem: Problem) -> Sequence[Ranked]:
+        return [Ranked(Candidate.of({"A": "2:4"}))]
+
+
 def statistics_of(array: npt.NDArray[Any], dtype: str = "f64") -> Statistics:
     """What is known of a pattern; the parts that few read are left out."""
     present = array != 0
