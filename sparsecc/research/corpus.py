@@ -38,6 +38,11 @@ class UnknownCorpus(UsageError):
     text = "there is no corpus {name!r}"
 
 
+class NoFile(UsageError):
+    text = "the matrix of {id} is in the file {file}, which a table does not hold"
+    help_text = "load the folder again: sparsecc research run --corpus FOLDER --measure"
+
+
 @dataclass(frozen=True)
 class CorpusProblem:
     """One expression over one sparse tensor (the open one) and dense ones; all extents are known.
@@ -84,6 +89,8 @@ class CorpusProblem:
         stored = self.sparse.stored or ""
         if self.load is not None:
             return self.load().astype(NUMPY[self.sparse.dtype]).to(stored)
+        if "file" in self.pattern:
+            raise NoFile(id=self.id, file=self.pattern["file"])
         return generator.tensor(self.pattern, self.sparse.dtype, stored)
 
     def inputs(self, seed: int = 0) -> dict[str, Array]:
