@@ -18,10 +18,9 @@ from sparsecc.passes.selection.read_problem import View
 from sparsecc.selection.candidate import GENERATED, Candidate
 from sparsecc.selection.engines import ENGINES
 from sparsecc.selection.problem import Tensor
+from sparsecc.selection.widths import width_of
 
 ENGINE, REASON = "sparsecc.engine", "sparsecc.format_reason"
-NARROW, WIDE = 32, 64
-"""Bits of positions and coordinates: of tensors whose entries and extents fit, and of others."""
 
 
 THE_PLAN = "the plan"
@@ -110,10 +109,7 @@ def _format(view: View, name: str) -> Format | None:
 
 
 def _width(known: Tensor) -> int:
-    """The bits of positions and coordinates that hold all of a tensor."""
-    entries = known.statistics.nnz if known.statistics is not None else 0
-    extents = [extent or 0 for extent in known.shape]
-    return WIDE if max(entries, *extents, 0) >= 1 << (NARROW - 1) else NARROW
+    return width_of(known.statistics.nnz if known.statistics is not None else 0, known.shape)
 
 
 def _settle_result(value: SSAValue, reason: str) -> None:

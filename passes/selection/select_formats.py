@@ -1,10 +1,10 @@
 """select-formats: give every tensor type a format, every format its widths, and every expression who computes it.
 
-Before (an open operand, and what is known of it)::
+Before (``#ANY`` is ``#sparse_tensor.encoding<*>``; of the operand that it leaves open something is known)::
 
-    func.func @main(%A: tensor<4x4xf64, #sparse_tensor.encoding<*>> {sparsecc.stored = "COO", sparsecc.statistics = {…}},
-                    %x: tensor<4xf64>) -> tensor<4xf64, #sparse_tensor.encoding<*>>
-      %y = linalg.generic … ins(%A, %x : …) outs(%z : …) -> tensor<4xf64, #sparse_tensor.encoding<*>>
+    func.func @main(%A: tensor<4x4xf64, #ANY> {sparsecc.stored = "COO", sparsecc.statistics = {nnz = 3 : i64, …}},
+                    %x: tensor<4xf64>) -> tensor<4xf64, #ANY>
+      %y = linalg.generic … ins(%A, %x : …) outs(%z : …) -> tensor<4xf64, #ANY>
 
 After ``select-formats{strategy=always-dense}``::
 

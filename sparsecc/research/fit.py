@@ -87,9 +87,7 @@ def observations(table: Table, calibration: Calibration) -> list[Observation]:
         for time in times:
             ((work, _),) = work_of(problem, time.candidate, calibration)
             assert time.seconds is not None
-            found.append(
-                Observation(id, time.candidate, work, time.seconds, best, entry.held_out)
-            )
+            found.append(Observation(id, time.candidate, work, time.seconds, best, entry.held_out))
     return found
 
 
@@ -178,9 +176,7 @@ def errors(seen: Sequence[Observation], calibration: Calibration) -> Error:
     return Error(len(off), median(off), off[min(len(off) - 1, round(0.9 * len(off)))])
 
 
-def fit_units(
-    seen: Sequence[Observation], calibration: Calibration
-) -> tuple[Calibration, float]:
+def fit_units(seen: Sequence[Observation], calibration: Calibration) -> tuple[Calibration, float]:
     """A calibration of the observations that are not held out, and the weighted mean square of its errors."""
     families = {k: dict(v) for k, v in calibration.families.items()}
     loss, weight = 0.0, 0.0
@@ -237,7 +233,10 @@ def regrets(table: Table, calibration: Calibration) -> list[Regret]:
         best = min(group, key=lambda o: o.seconds)
         found.append(
             Regret(
-                id, chosen.candidate, best.candidate, chosen.seconds / best.seconds - 1,
+                id,
+                chosen.candidate,
+                best.candidate,
+                chosen.seconds / best.seconds - 1,
                 chosen.held_out,
             )  # fmt: skip
         )
@@ -298,7 +297,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     assert backend in FAMILIES
     print(report(table, made))
     if options.output:
-        Path(options.output).write_text(json.dumps(made.to_json(), indent=1) + "\n", encoding="utf-8")
+        Path(options.output).write_text(
+            json.dumps(made.to_json(), indent=1) + "\n", encoding="utf-8"
+        )
         print(f"wrote {options.output}", file=sys.stderr)
 
 
