@@ -169,7 +169,7 @@ def _of_entries(tensor: SparseTensor, most_entries: int | None) -> tuple[_Tallie
         return tallies, bits.found, True
     used, counts = tallies.rows.used()
     sample = Sample.of(shape[0], used, counts, SIDE, most_entries / expected)
-    for rows, columns in nonzeros(tensor):
+    for rows, columns in nonzeros(tensor, wanted=sample.has_some):
         taken = np.flatnonzero(sample.takes(rows))
         kept.append((rows[taken], columns[taken]))
     all_rows, all_columns = _joined(kept, 2)
@@ -274,7 +274,7 @@ def _of_tensor(tensor: SparseTensor, most_entries: int | None) -> Statistics:
     else:
         used, counts = tallies[0].used()
         sample = Sample.of(shape[0], used, counts, 1, most_entries / expected)
-        for coords in nonzeros(tensor):
+        for coords in nonzeros(tensor, wanted=sample.has_some):
             taken = np.flatnonzero(sample.takes(coords[0]))
             kept.append([c[taken] for c in coords])
         found = _estimated(_joined(kept, rank), shape, sample, wanted)
