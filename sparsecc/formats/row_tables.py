@@ -37,6 +37,8 @@ COUNTS = {
 SEGMENT, GROUP = 6, 3
 """Words of a segment and of a group."""
 PART, LONG_PART = 512, 1024
+ROOM = 1024
+"""So far past the last entry steps reach, under a mask: positions there have to be numbers of 32 bits too."""
 PLACES = 1024
 """So finely ``CSR-sweeps`` tells how far along a row a part begins."""
 BINS = ((128, 4, 32), (32, 8, 16), (4, 64, 2))

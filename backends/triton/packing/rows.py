@@ -36,8 +36,9 @@ def row_tables_of(layout: str, positions: Array) -> Tables:
     lengths = p[1:] - p[:-1]
     count = int(lengths.shape[0])
     entries = int(p[-1]) if count else 0
-    if entries > limits.INT32_MAX:
-        raise TooManyEntries(entries=entries, limit=limits.INT32_MAX)
+    limit = limits.INT32_MAX - row_tables.ROOM
+    if entries > limit:
+        raise TooManyEntries(entries=entries, limit=limit)
     longest = int(lengths.max()) if count else 0
     facts = {"longest": longest, "mean": -(-entries // max(1, count))}
     make = {

@@ -11,7 +11,7 @@ import pytest
 import sparsecc as sc
 from sparsecc.backends.triton.operands import pack_bins, pack_entries, pack_segments, row_tables_of
 from sparsecc.backends.triton.packing.rows import NoSparseRows, TooManyEntries
-from sparsecc.formats.row_tables import BINS, GROUP, LAYOUTS, LONG_PART, PART, SEGMENT
+from sparsecc.formats.row_tables import BINS, GROUP, LAYOUTS, LONG_PART, PART, ROOM, SEGMENT
 from sparsecc.storage import limits
 
 torch: Any = import_module("torch")  # its types are incomplete
@@ -146,6 +146,6 @@ def test_what_has_no_sparse_rows(matrix: Any) -> None:
 
 
 def test_more_entries_than_tables_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "INT32_MAX", 5)
+    monkeypatch.setattr(limits, "INT32_MAX", ROOM + 5)
     with pytest.raises(TooManyEntries, match="6 entries has more than the 5"):
         row_tables_of("CSR-segments", positions([3, 3]))
