@@ -8,37 +8,35 @@ them, the result last), and where they are not the plain ones ``iteration.assemb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import func, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AffineMapAttr,
-    BFloat16Type,
-    ComplexType,
-    DictionaryAttr,
-    Float16Type,
-    Float32Type,
-    Float64Type,
     FloatAttr,
     IntegerAttr,
-    IntegerType,
     ModuleOp,
-    Signedness,
     StringAttr,
-    TensorType,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from sparsecc.backends.steps import (
+    Extents,
+    HostOperation,
+    dtype_of,
+    library_step,
+    tile_launch,
+    type_format,
+)
 from sparsecc.diagnostics import UnsupportedError, UsageError
 from sparsecc.dialects import iteration
 from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
 from sparsecc.dialects.iteration.types import numbers
 from sparsecc.dialects.reading import complex_parts, elements, strings
-from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ConvertOp, ReinterpretMapOp
 from sparsecc.dialects.sparse_tensor.types import ranked_tensor
-from sparsecc.formats import Format, dense_format, known_name
+from sparsecc.formats import Format
 from sparsecc.kernel import (
     Convert,
     Launch,
@@ -46,17 +44,8 @@ from sparsecc.kernel import (
     Plan,
     Reinterpret,
     Step,
-    TileLaunch,
     TileSource,
 )
-
-
-class HostOperation(UnsupportedError):
-    text = "the operation {name} in @{function} is not compiled yet"
-    help_text = (
-        "functions may hold linalg.generic and named linalg operations, tensor.empty, linalg.fill "
-        "and conversions"
-    )
 
 
 class HostCast(UnsupportedError):
@@ -71,35 +60,6 @@ class HostNames(UsageError):
 
 class HostType(UnsupportedError):
     text = "@{function} takes or gives {type}; only tensors are passed yet"
-
-
-def dtype_name(element: Attribute) -> str:
-    """``f64`` … of an element type."""
-    match element:
-        case Float64Type():
-            return "f64"
-        case Float32Type():
-            return "f32"
-        case Float16Type():
-            return "f16"
-        case BFloat16Type():
-            return "bf16"
-        case ComplexType():
-            return "c128" if isinstance(element.element_type, Float64Type) else "c64"
-        case IntegerType() if element.width.data == 1:
-            return "bool"
-        case IntegerType():
-            unsigned = element.signedness.data == Signedness.UNSIGNED
-            return f"{'u' if unsigned else 'i'}{element.width.data}"
-        case _:
-            raise HostOperation(name=str(element), function="main")
-
-
-def type_format(type_: TensorType[Attribute]) -> Format:
-    encoding = type_.encoding
-    if isinstance(encoding, EncodingAttr) and encoding.data is not None:
-        return encoding.data
-    return dense_format(len(type_.shape.data))
 
 
 Emit = Callable[[func.FuncOp], TileSource]
@@ -119,9 +79,7 @@ def host_plan(module: ModuleOp, entry: str, emit: Emit | None = None) -> Plan:
             raise HostType(function=entry, type=arg.type)
         name = given[n] if given else arg.name_hint or f"arg{n}"
         shape = tuple(None if d.data == DYNAMIC_INDEX else d.data for d in type_.shape.data)
-        operands.append(
-            Operand(name, shape, dtype_name(type_.element_type), str(type_format(type_)))
-        )
+        operands.append(Operand(name, shape, dtype_of(type_.element_type), str(type_format(type_))))
         builder.number(arg)
     results: list[int] = []
     for op in fn.body.block.ops:
@@ -188,6 +146,8 @@ class _PlanBuilder:
                 self.reinterpret(op)
             case iteration.LaunchOp():
                 self.launch(op)
+            case iteration.LibraryCallOp():
+                self.library(op)
             case tensor.CastOp():
                 self.convert(op.source, op.dest, "the program casts it")
             case _:
@@ -221,14 +181,13 @@ class _PlanBuilder:
             self.sources[dest] = source
 
     def groups(
-        self, op: iteration.LaunchOp, attrs: Mapping[str, Attribute]
-    ) -> tuple[tuple[tuple[str, tuple[tuple[int, int], ...]], ...], tuple[int, ...]]:
+        self, inputs: Sequence[tuple[SSAValue, Sequence[Subscript]]], init: SSAValue | None,
+        out: list[Subscript], loops: Sequence[str],
+    ) -> tuple[Extents, tuple[int, ...]]:  # fmt: skip
         """Dimensions that have one extent: those with the same subscript, by the name of its index; and the group
         of each dimension of the result. A tensor that is seen by its levels counts with its own dimensions too."""
-        loops = strings(attrs["iteration.loops"])
-        *inputs, out = [_subscripts(m) for m in elements(attrs["iteration.maps"])]
         groups: Groups = {}
-        for value, subscripts in zip(op.inputs, inputs, strict=True):
+        for value, subscripts in inputs:
             number = self.numbers[value]
             for dim, subscript in enumerate(subscripts):
                 groups.setdefault(subscript, []).append((number, dim))
@@ -238,10 +197,10 @@ class _PlanBuilder:
             fmt = self.formats[source]
             for dim in range(fmt.rank):
                 groups.setdefault(of_levels(fmt, dim, subscripts), []).append((source, dim))
-        if op.init is not None:
-            # The kernel writes into a copy of it: it must be as large as the loops say.
+        if init is not None:
+            # The result starts as a copy of it: it must be as large as the loops say.
             for dim, subscript in enumerate(out):
-                groups.setdefault(subscript, []).append((self.numbers[op.init], dim))
+                groups.setdefault(subscript, []).append((self.numbers[init], dim))
         self.results[len(self.numbers)] = (groups, out)
         numbers = {subscript: n for n, subscript in enumerate(groups)}
         if any(subscript not in numbers for subscript in out):
@@ -263,6 +222,16 @@ class _PlanBuilder:
         launch = self.described(op, kernel, (source.roles, ()))
         self.steps.append(tile_launch(launch, kernel, source, self.formats))
 
+    def library(self, op: iteration.LibraryCallOp) -> None:
+        loops = list(dict.fromkeys(name for names in op.names for name in names))
+        *inputs, out = [[((loops.index(name), 1),) for name in names] for names in op.names]
+        named = list(zip(op.inputs, inputs, strict=True))
+        extents, shape = self.groups(named, op.init, out, loops)
+        numbers = [self.numbers[v] for v in op.inputs]
+        init = None if op.init is None else self.numbers[op.init]
+        dest = self.number(op.result)
+        self.steps.append(library_step(op, numbers, init, dest, extents, shape))
+
     def described(
         self,
         op: iteration.LaunchOp,
@@ -275,7 +244,10 @@ class _PlanBuilder:
         assert type_ is not None
         pattern = attrs.get("iteration.pattern")
         bound = attrs.get("iteration.bound")
-        groups, shape = self.groups(op, attrs)
+        loops = strings(attrs["iteration.loops"])
+        *inputs, out = [_subscripts(m) for m in elements(attrs["iteration.maps"])]
+        named = list(zip(op.inputs, inputs, strict=True))
+        groups, shape = self.groups(named, op.init, out, loops)
         source, reason = attrs.get("sparsecc.source"), attrs.get("sparsecc.format_reason")
         assembly = attrs.get("iteration.assembly")
         return Launch(
@@ -292,72 +264,13 @@ class _PlanBuilder:
             shape=shape,
             static=tuple(None if d.data == DYNAMIC_INDEX else d.data for d in type_.shape.data),
             format=str(type_format(type_)),
-            dtype=dtype_name(type_.element_type),
+            dtype=dtype_of(type_.element_type),
             roles=roles[0],
             count_roles=roles[1],
             source=source.data if isinstance(source, StringAttr) else op.kernel.data,
             order=tuple(strings(attrs.get("iteration.order"))),
             reason=reason.data if isinstance(reason, StringAttr) else "",
         )
-
-
-PACKED = {"packed": "", "words": "bitmap"}
-"""Roles that only packed operands have, and the layout's name where it is not the format's."""
-
-
-def tile_launch(
-    launch: Launch,
-    kernel: func.FuncOp,
-    source: TileSource,
-    formats: Mapping[int, Format],
-) -> TileLaunch:
-    """A GPU kernel's launch, with its schedule and those that it could have had."""
-    form, schedule = kernel.attributes.get("tile.form"), kernel.attributes.get("tile.schedule")
-    space = elements(kernel.attributes.get("tile.space"))
-    packed = [
-        (int(owner.removeprefix("in")), PACKED[what])
-        for owner, _, what in (role.partition(".") for role in source.roles)
-        if what in PACKED
-    ]
-    tabled = kernel.attributes.get("tile.packs")
-    layouts = tabled.data.items() if isinstance(tabled, DictionaryAttr) else ()
-    packed += [
-        (int(owner.removeprefix("in")), layout.data)
-        for owner, layout in layouts
-        if isinstance(layout, StringAttr)
-    ]
-    return TileLaunch(
-        launch=launch,
-        source=source,
-        packs=tuple(
-            (k, layout or known_name(formats[launch.inputs[k]].with_widths(0, 0)))
-            for k, layout in packed
-        ),
-        sizes=_sizes(launch, source, strings(kernel.attributes.get("tile.sizes"))),
-        form=form.data if isinstance(form, StringAttr) else "blocks",
-        schedule="" if schedule is None else str(schedule),
-        space=tuple(str(s) for s in space),
-    )
-
-
-def _sizes(launch: Launch, source: TileSource, named: list[str]) -> tuple[int, int, int] | None:
-    """The groups of dimensions that count a contraction's tokens, rows and reduction: those of the indices that the
-    kernel names in ``tile.sizes``, or of its arguments ``M N K``."""
-    groups = [name for name, _ in launch.extents]
-    if len(named) == 3 and set(named) <= set(groups):
-        return (groups.index(named[0]), groups.index(named[1]), groups.index(named[2]))
-    roles = dict(zip((name for name, _ in source.arguments), source.roles, strict=True))
-    found: list[int] = []
-    for name in ("M", "N", "K"):
-        owner, _, dim = roles.get(name, "").partition(".dim")
-        if not dim:
-            return None
-        if owner == "out":
-            found.append(launch.shape[int(dim)])
-            continue
-        at = (launch.inputs[int(owner.removeprefix("in"))], int(dim))
-        found.append(next(n for n, (_, dims) in enumerate(launch.extents) if at in dims))
-    return (found[0], found[1], found[2])
 
 
 def _number(attribute: Attribute | None) -> tuple[float, float] | tuple[int]:

@@ -7,6 +7,11 @@ from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BFloat16Type,
+    ComplexType,
+    Float16Type,
+    Float32Type,
+    Float64Type,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -25,6 +30,28 @@ def element_type(type_: Attribute) -> Attribute:
     if isinstance(type_, TensorType | VectorType | MemRefType):
         return cast("TensorType[Attribute]", type_).element_type
     return type_
+
+
+def dtype_name(element: Attribute) -> str | None:
+    """``f64`` … of an element type; None if tensors have no such elements."""
+    match element:
+        case Float64Type():
+            return "f64"
+        case Float32Type():
+            return "f32"
+        case Float16Type():
+            return "f16"
+        case BFloat16Type():
+            return "bf16"
+        case ComplexType():
+            return "c128" if isinstance(element.element_type, Float64Type) else "c64"
+        case IntegerType() if element.width.data == 1:
+            return "bool"
+        case IntegerType():
+            unsigned = element.signedness.data == Signedness.UNSIGNED
+            return f"{'u' if unsigned else 'i'}{element.width.data}"
+        case _:
+            return None
 
 
 def block_shape(type_: Attribute) -> tuple[int, ...]:

@@ -45,5 +45,8 @@ class GeneralizeNamedOps(ModulePass):
                 named.res.types,
                 doc=StringAttr(named.name),
             )
+            generic.attributes |= {
+                key: value for key, value in named.attributes.items() if key.startswith("sparsecc.")
+            }
             generic.location = named.location
             Rewriter.replace_op(named, generic)

@@ -3,6 +3,7 @@
 PASSES: dict[str, str] = {
     "generalize-named-ops": "sparsecc.passes.generalize_named_ops:GeneralizeNamedOps",
     "select-formats": "sparsecc.passes.selection.select_formats:SelectFormats",
+    "call-libraries": "sparsecc.passes.selection.call_libraries:CallLibraries",
     "widen-sums": "sparsecc.passes.sparsification.widen_sums:WidenSums",
     "split-blocks": "sparsecc.passes.sparsification.split_blocks:SplitBlocks",
     "schedule-loops": "sparsecc.passes.sparsification.schedule_loops:ScheduleLoops",
@@ -13,9 +14,3 @@ PASSES: dict[str, str] = {
     "lower-iteration": "sparsecc.passes.sparsification.lower_iteration:LowerIteration",
     "tile-iteration": "sparsecc.passes.tiling.tile_iteration:TileIteration",
 }
-
-STRATEGIES: dict[str, str] = {
-    "inferred": "sparsecc.passes.selection.select_formats:SelectFormats",
-}
-"""What is listed as a strategy; ``select-formats`` runs ``inferred`` alone so far. Outsiders' entry point group is
-``sparsecc.strategies``."""

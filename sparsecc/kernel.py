@@ -173,7 +173,41 @@ class TileLaunch:
         return self.launch.format
 
 
-Step = Convert | Reinterpret | Launch | TileLaunch
+@dataclass(frozen=True)
+class Library:
+    """The same by a library, as ``sparsecc.selection.engines`` names it: ``launch`` says what goes in and comes out
+    (its kernel is the engine's name)."""
+
+    launch: Launch
+    engine: str
+    indices: tuple[tuple[str, ...], ...]
+    """What the dimensions of each input are indexed with, then those of the result."""
+    sparse: int | None = None
+    """The input that is not dense, where there is one."""
+    packs: tuple[tuple[int, str], ...] = ()
+    """Inputs that the library reads packed, and the layout of each."""
+
+    @property
+    def dest(self) -> int:
+        return self.launch.dest
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.launch.shape
+
+    @property
+    def format(self) -> str:
+        return self.launch.format
+
+
+Step = Convert | Reinterpret | Launch | TileLaunch | Library
+
+
+def launch_of(step: Step | None) -> Launch | None:
+    """What goes into a step that computes and comes out; None of steps that do not."""
+    if isinstance(step, TileLaunch | Library):
+        return step.launch
+    return step if isinstance(step, Launch) else None
 
 
 @dataclass(frozen=True)
@@ -200,6 +234,11 @@ class Plan:
         """The launches of GPU kernels, in order."""
         return tuple(step for step in self.steps if isinstance(step, TileLaunch))
 
+    @property
+    def libraries(self) -> tuple[Library, ...]:
+        """The calls of libraries, in order."""
+        return tuple(step for step in self.steps if isinstance(step, Library))
+
     def to_json(self) -> dict[str, Any]:
         steps = [{"kind": type(s).__name__, **asdict(s)} for s in self.steps]
         return {**asdict(self), "steps": steps}
@@ -218,17 +257,14 @@ _KINDS = {
     "Reinterpret": Reinterpret,
     "Launch": Launch,
     "TileLaunch": TileLaunch,
+    "Library": Library,
 }
 
 
 def _step(kind: str, fields: dict[str, Any]) -> Any:
-    if kind == "TileLaunch":
-        launch, source = fields["launch"], fields["source"]
-        fields = {
-            **fields,
-            "launch": _filled(Launch, launch),
-            "source": _filled(TileSource, source),
-        }
+    parts = {"launch": Launch, "source": TileSource}
+    if kind in ("TileLaunch", "Library"):
+        fields = {k: _filled(parts[k], v) if k in parts else v for k, v in fields.items()}
     return _filled(_KINDS[kind], fields)
 
 

@@ -5,6 +5,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "selected": (
         "generalize-named-ops",
         "select-formats",
+        "call-libraries",
         "widen-sums",
         "split-blocks",
         "schedule-loops",

@@ -3,7 +3,7 @@
 STAGES: dict[str, tuple[str, ...]] = {
     "tensor": (),
     "selected": (
-        "generalize-named-ops", "select-formats", "match-contractions", "dot-contractions",
+        "generalize-named-ops", "select-formats", "call-libraries", "match-contractions", "dot-contractions",
         "row-contractions",
     ),
     "iteration": ("widen-sums", "split-blocks", "schedule-loops", "sparsify"),
@@ -11,6 +11,7 @@ STAGES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 OPTIONS: dict[str, tuple[str, ...]] = {
+    "call-libraries": ("target",),
     "match-contractions": ("target", "tokens", "rows", "reduction", "aligned", "steps"),
     "dot-contractions": ("target", "tokens", "even"),
     "row-contractions": ("target", "tokens", "reduction", "length", "skewed", "even"),
@@ -26,7 +27,7 @@ NUMBERS: dict[str, str] = {"loops": "tile-iteration"}
 WHOLE: dict[str, str] = {
     **dict.fromkeys(("block_rows", "groups", "bitmap"), "dot-contractions"),
     **dict.fromkeys(
-        ("row_segments", "row_groups", "row_bins", "sampled_rows", "sampled_entries"),
+        ("row_segments", "row_sweeps", "row_groups", "row_bins", "sampled_rows", "sampled_entries"),
         "row-contractions",
     ),
 }

@@ -6,6 +6,7 @@ from sparsecc.dialects.iteration.ops import (
     IterateOp,
     Iteration,
     LaunchOp,
+    LibraryCallOp,
     LocateOp,
     NonemptyOp,
     PresentOp,
@@ -17,6 +18,6 @@ from sparsecc.dialects.iteration.ops import (
 )
 
 __all__ = [
-    "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LocateOp", "NonemptyOp",
-    "PresentOp", "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor",
+    "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LibraryCallOp", "LocateOp",
+    "NonemptyOp", "PresentOp", "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor",
 ]  # fmt: skip

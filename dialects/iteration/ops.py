@@ -19,7 +19,8 @@ is a ``func.func`` with the attribute ``iteration.kernel``. SpMV over a CSR matr
       func.return
     }
 
-``iteration.iterate`` and its terminator are in :mod:`sparsecc.dialects.iteration.iterate`.
+``iteration.iterate`` and its terminator are in :mod:`sparsecc.dialects.iteration.iterate`, calls of libraries in
+:mod:`sparsecc.dialects.iteration.library`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from sparsecc.dialects.iteration.iterate import IterateOp, YieldOp, with_yield
+from sparsecc.dialects.iteration.library import LibraryCallOp
 from sparsecc.dialects.iteration.types import CursorType, cursor, index, ints
 
 LEVEL = IntegerAttr.constr(i64)
@@ -324,12 +326,12 @@ class LaunchOp(IRDLOperation):
 
 _OPS: list[type[Operation]] = [
     RootOp, LocateOp, ValueOp, PresentOp, NonemptyOp,
-    IterateOp, YieldOp, WorkspaceOp, InsertOp, LaunchOp,
+    IterateOp, YieldOp, WorkspaceOp, InsertOp, LaunchOp, LibraryCallOp,
 ]  # fmt: skip
 
 Iteration = Dialect("iteration", _OPS, [CursorType])
 
 __all__ = [
-    "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LocateOp", "NonemptyOp",
-    "PresentOp", "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor", "index", "ints",
+    "CursorType", "InsertOp", "IterateOp", "Iteration", "LaunchOp", "LibraryCallOp", "LocateOp",
+    "NonemptyOp", "PresentOp", "RootOp", "ValueOp", "WorkspaceOp", "YieldOp", "cursor", "index", "ints",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -48,6 +49,29 @@ class Command:
         return 0
 
 
+class Group(Command):
+    """A command of several commands of its own; ``action`` is their table."""
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run the one that is named."""
+        module, _, name = self.action.partition(":")
+        commands: dict[str, Command] = getattr(import_module(module), name)
+        lines = [f"usage: sparsecc {self.name} COMMAND …", "", self.summary, ""]
+        lines += [f"  {name:11}{command.summary}" for name, command in commands.items()]
+        if arguments and arguments[0] in commands:
+            return commands[arguments[0]].run(arguments[1:])
+        if not arguments:
+            print("\n".join(lines), file=sys.stderr)
+            return 2
+        if arguments[0] in ("-h", "--help", "help"):
+            print("\n".join(lines))
+            return 0
+        raise UsageError(
+            f"there is no command {self.name} {arguments[0]!r}", place="sparsecc",
+            help=did_you_mean(arguments[0], list(commands)),
+        )  # fmt: skip
+
+
 def _program(parser: Parser) -> None:
     parser.add_argument(
         "program", metavar="EXPR|FILE.mlir", help="a tensor expression, or a file of MLIR text"
@@ -56,7 +80,7 @@ def _program(parser: Parser) -> None:
         "operands",
         nargs="*",
         metavar="NAME=FILE[:FORMAT]",
-        help="an operand: a .mtx .tns .npz .npy file, or a number",
+        help="an operand: a .mtx .tns .npz .npy file, or a number; FILE:* lets a strategy choose the format",
     )
     parser.add_argument("--target", default="cpu", help="see 'sparsecc targets' (default: cpu)")
     parser.add_argument(
@@ -76,7 +100,7 @@ def _program(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="NAME=FORMAT",
-        help="the format of an operand",
+        help="the format of an operand; '*' to have it chosen",
     )
     parser.add_argument(
         "--dtype",
@@ -85,6 +109,30 @@ def _program(parser: Parser) -> None:
         metavar="[NAME=]DTYPE",
         help="the type of an operand's values, or of all operands'",
     )
+    _plan(parser)
+
+
+def _plan(parser: Parser) -> None:
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME|PACKAGE.MODULE:CLASS",
+        help="who chooses open formats: see 'sparsecc strategies' (default: roofline)",
+    )
+    parser.add_argument(
+        "--calls",
+        type=_calls,
+        metavar="N",
+        help="over how many calls conversions are spread (default of run: as often as it runs; else they do not count)",
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        metavar="INDEX=NUMBER",
+        help="choose for this extent of an index, where no operand says it",
+    )
+    parser.add_argument("--plan", metavar="FILE.json", help="use a plan that was saved")
+    parser.add_argument("--save-plan", metavar="FILE.json", help="save the plan, for --plan")
 
 
 def _output(parser: Parser) -> None:
@@ -256,8 +304,30 @@ def _positive(text: str) -> int:
     return number
 
 
+def _calls(text: str) -> float:
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise ValueError
+    return number
+
+
+_calls.__name__ = "number of calls"
 _positive.__name__ = "positive count"
 _count.__name__ = "count"  # argparse's message: invalid count value
+
+
+def _calibrate(parser: Parser) -> None:
+    parser.add_argument("--target", default="cpu", help="cpu, or that of the GPU that is present")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write the calibration (default: in the cache, where it is found)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="end in so much time (default: 60)"
+    )
+
 
 COMMANDS: dict[str, Command] = {
     command.name: command
@@ -293,6 +363,18 @@ COMMANDS: dict[str, Command] = {
             "Measure kernels on this GPU beside cuBLAS, cuSPARSELt, cuSPARSE and torch.",
             _bench,
             "sparsecc.cli.bench:bench",
+        ),
+        Group(
+            "research",
+            "Compare strategies of format selection on recorded or measured times.",
+            lambda parser: None,
+            "sparsecc.cli.research_options:COMMANDS",
+        ),
+        Command(
+            "calibrate",
+            "Measure this machine's rates, from which the times of plans are predicted.",
+            _calibrate,
+            "sparsecc.cli.calibrate:calibrate",
         ),
         Command(
             "formats", "List the formats and level types.", _json, "sparsecc.cli.tables:formats"

@@ -21,10 +21,22 @@ from sparsecc.formats import (
     parse_format,
     sum_format,
 )
-from sparsecc.kernel import Convert, Launch, Operand, Plan, Reinterpret, Step, TileLaunch
+from sparsecc.kernel import (
+    Convert,
+    Launch,
+    Library,
+    Operand,
+    Plan,
+    Reinterpret,
+    TileLaunch,
+    launch_of,
+)
 from sparsecc.runtime.call_checks import checked_operands, missing_help, unwritable
 from sparsecc.runtime.execute import Executor, Function
+from sparsecc.runtime.library_text import library_lines
 from sparsecc.runtime.torch_guards import refuse_grad
+from sparsecc.selection.decision import Decision
+from sparsecc.selection.saved_plans import SavedPlan
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -89,9 +101,9 @@ def in_format(tensor: SparseTensor, wanted: Format) -> SparseTensor:
     return fitting
 
 
-def _out_extents(step: Step | None, operands: int) -> list[tuple[int, int] | None]:
+def _out_extents(step: Launch | None, operands: int) -> list[tuple[int, int] | None]:
     """For each dimension of a result, an operand and a dimension of it that have its extent."""
-    if not isinstance(step, Launch):
+    if step is None:
         return []
     known = [next((d for d in dims if d[0] < operands), None) for _, dims in step.extents]
     return [known[group] for group in step.shape]
@@ -163,16 +175,19 @@ class Kernel:
     """Keeps the machine code in memory."""
     notes: list[str] = field(default_factory=list[str])
     """What calls have done beside running: conversions of operands."""
+    decision: Decision | None = None
+    """The plans that a strategy ranked for it; None where nothing was to be chosen."""
+    saved_plan: SavedPlan | None = None
 
     def __post_init__(self) -> None:
         results = self.plan.results
         self.last = next((s for s in reversed(self.plan.steps) if s.dest == results[-1]), None)
-        self.out_dtype = NUMPY[self.last.dtype] if isinstance(self.last, Launch) else None
-        rank = len(self.last.shape) if isinstance(self.last, Launch) else 0
+        last = launch_of(self.last)
+        self.out_dtype = None if last is None else NUMPY[last.dtype]
         self.out_row_major = (
-            isinstance(self.last, Launch) and parse_format(self.last.format, rank).is_row_major
+            last is not None and parse_format(last.format, len(last.shape)).is_row_major
         )
-        self.out_extents = _out_extents(self.last, len(self.plan.operands))
+        self.out_extents = _out_extents(last, len(self.plan.operands))
         self.executor = Executor(self.plan, self.functions)
         self.wanted = [parse_format(o.format, len(o.shape)) for o in self.plan.operands]
         slots = [_Slot(o, w) for o, w in zip(self.plan.operands, self.wanted, strict=True)]
@@ -235,8 +250,8 @@ class Kernel:
         return tensor
 
     def check_output(self, out: Any, tensors: list[SparseTensor]) -> None:
-        last = self.last
-        if not isinstance(last, Launch) or last.assembly != "dense" or last.init is not None:
+        last = launch_of(self.last)
+        if last is None or last.assembly != "dense" or last.init is not None:
             raise BadOutput(
                 problem="the result is not dense", dtype="", shape="", help="leave out= away"
             )
@@ -276,7 +291,20 @@ class Kernel:
             tensor.values.reshape(tensor.shape) if tensor.format.is_row_major else tensor.to_numpy()
         )
 
+    def prepare(self, operands: Mapping[str, Any] | None = None, /, **named: Any) -> dict[str, Any]:
+        """Operands in the formats of this kernel, to be given to calls that then convert nothing.
+
+        ``operands`` holds those whose names are not Python's. Raises OperandError."""
+        checked_operands(operands or {})
+        tensors = self.bind({**(operands or {}), **named})
+        return dict(zip(self.slots, tensors, strict=True))
+
     # -- asking --------------------------------------------------------------------------------
+
+    def plan_json(self) -> str:
+        """The plan that it was made with, as JSON: ``plan=`` of it makes the same kernel again."""
+        assert self.saved_plan is not None, "a kernel that the driver has not made"
+        return self.saved_plan.text()
 
     @cached_property
     def formats(self) -> dict[str, str]:
@@ -287,7 +315,7 @@ class Kernel:
         for name, number in zip(self.plan.names, self.plan.results, strict=True):
             step = next((s for s in self.plan.steps if s.dest == number), None)
             if step is not None:
-                rank = len(step.shape) if isinstance(step, Launch | TileLaunch) else None
+                rank = len(step.shape) if isinstance(step, Launch | TileLaunch | Library) else None
                 found[name] = known_name(parse_format(step.format, rank))
         return found
 
@@ -322,6 +350,8 @@ class Kernel:
             elif isinstance(step, Reinterpret):
                 what = "seen by its levels" if step.shape is None else "seen as its blocks again"
                 lines.append(f"  {name} = {names[step.source]} {what} (no copy)")
+            elif isinstance(step, Library):
+                lines += library_lines(step, name, names)
             else:
                 lines += self._launch_lines(step, name)
         lines += [f"note: {note}" for note in self.notes]

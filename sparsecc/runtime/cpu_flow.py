@@ -9,6 +9,7 @@ from sparsecc.kernel import Plan
 from sparsecc.request import Request
 from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.runtime.flow import Entry, Flow, Passes, Remake, Times, timed
+from sparsecc.runtime.library_text import no_code
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -31,8 +32,10 @@ def _build(module: ModuleOp, request: Request, times: Times) -> tuple[Plan, byte
     from sparsecc.backends.cpu.emit import emit_llvm
     from sparsecc.backends.host import host_plan
 
-    text = timed(times, "emit", emit_llvm, module)
     plan = host_plan(module, request.entry)
+    if not plan.kernels():
+        return plan, b""  # libraries do all of it
+    text = timed(times, "emit", emit_llvm, module)
     code, _ = timed(times, "llvm", load.compile_object, text)
     return plan, code
 
@@ -41,7 +44,11 @@ def _text(module: ModuleOp, request: Request, stage: str) -> str:
     from sparsecc.backends.cpu import load
     from sparsecc.backends.cpu.emit import emit_llvm
     from sparsecc.backends.cpu.emit_c import emit_c
+    from sparsecc.backends.host import host_plan
 
+    plan = host_plan(module, request.entry)
+    if plan.libraries and not plan.kernels():
+        return no_code(plan, {"c": "//", "asm": "#"}.get(stage, ";"))
     comment = f"{request.text.strip()}\n" if request.kind != "mlir" else ""
     if stage == "c":
         return emit_c(module)
@@ -55,6 +62,8 @@ def _text(module: ModuleOp, request: Request, stage: str) -> str:
 
 
 def _kernel(entry: Entry, _request: Request, texts: Callable[[str], str], _: Remake) -> Kernel:
+    if not entry.code:
+        return Kernel(entry.plan, {}, texts, entry.times)
     from sparsecc.backends.cpu import load
 
     loaded = timed(entry.times, "load", load.load_object, entry.code, entry.plan.kernels())

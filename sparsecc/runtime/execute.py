@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsecc.diagnostics import InternalError, LimitError, OperandError
+from sparsecc.diagnostics import InternalError, LimitError
 from sparsecc.elements import NUMPY
 from sparsecc.formats import Ability, LevelArrays, parse_format
-from sparsecc.kernel import Convert, Launch, Plan, Reinterpret, Step, TileLaunch
+from sparsecc.kernel import Convert, Launch, Library, Plan, Reinterpret, Step, TileLaunch
+from sparsecc.runtime.cpu_libraries import LibraryCaller
+from sparsecc.runtime.extents import result_shape
 from sparsecc.storage import limits
 from sparsecc.storage.convert import convert
 from sparsecc.storage.tensor import SparseTensor
@@ -26,11 +28,6 @@ Array = npt.NDArray[Any]
 Function = Callable[[int], None]
 
 WIDTHS: dict[int, type[np.integer[Any]]] = {8: np.uint8, 16: np.uint16, 32: np.int32, 64: np.int64}
-
-
-class ExtentsDiffer(OperandError):
-    text = "index {index!r} has {first} coordinates in one operand and {second} in another"
-    help_text = "operands that share an index have the same extent in that dimension"
 
 
 class ResultTooLarge(LimitError):
@@ -71,7 +68,7 @@ class Executor:
 
 def _runner(
     step: Step, functions: Mapping[str, Function]
-) -> _Launcher | _Reinterpreter | _Converter:
+) -> _Launcher | _Reinterpreter | _Converter | LibraryCaller:
     match step:
         case Launch():
             return _Launcher(step, functions)
@@ -79,6 +76,8 @@ def _runner(
             return _Reinterpreter(step)
         case Convert():
             return _Converter(step)
+        case Library():
+            return LibraryCaller(step)
         case TileLaunch():
             raise InternalError("a kernel for a GPU in a program for the CPU")
 
@@ -135,12 +134,7 @@ class _Launcher:
     def __call__(self, tensors: Sequence[SparseTensor], out: Array | None) -> SparseTensor:
         step = self.step
         inputs = [tensors[n] for n in step.inputs]
-        extents = self.extents(tensors)
-        shape = tuple([extents[group] for group in step.shape])
-        for found, fixed, group in zip(shape, step.static, step.shape, strict=True):
-            if fixed is not None and fixed != found:
-                name = step.extents[group][0]
-                raise ExtentsDiffer(index=name, first=found, second=fixed, place=step.source)
+        shape = result_shape(step, tensors)
         call = _Call(inputs, shape)
         match step.assembly:
             case "dense":
@@ -149,20 +143,6 @@ class _Launcher:
                 return self.pattern(call)
             case _:
                 return self.assembled(call)
-
-    def extents(self, tensors: Sequence[SparseTensor]) -> list[int]:
-        """The extent of each group of dimensions. Raises ExtentsDiffer: a kernel must never run then."""
-        found: list[int] = []
-        for name, dims in self.step.extents:
-            number, dim = dims[0]
-            first = tensors[number].shape[dim]
-            for number, dim in dims[1:]:
-                if (second := tensors[number].shape[dim]) != first:
-                    raise ExtentsDiffer(
-                        index=name, first=first, second=second, place=self.step.source
-                    )
-            found.append(first)
-        return found
 
     def run(self, call: _Call, counting: bool = False) -> None:
         readers = self.count_readers if counting else self.readers

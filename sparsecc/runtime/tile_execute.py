@@ -12,9 +12,10 @@ from typing import Any
 
 from sparsecc.diagnostics import InternalError, UnsupportedError
 from sparsecc.formats import parse_format
-from sparsecc.kernel import Convert, Plan, Reinterpret, TileLaunch
+from sparsecc.kernel import Convert, Library, Plan, Reinterpret, TileLaunch
 from sparsecc.runtime.compiled_kernel import BadOutput, in_format
-from sparsecc.runtime.execute import ExtentsDiffer
+from sparsecc.runtime.extents import result_shape
+from sparsecc.runtime.gpu_libraries import LibraryLauncher
 from sparsecc.runtime.machines import Machine, is_torch
 from sparsecc.runtime.tile_operands import Bound, Item, address, bound, brought, dense_bound
 from sparsecc.storage.tensor import SparseTensor
@@ -49,6 +50,8 @@ class TileProgram:
         match step:
             case TileLaunch():
                 return _TileLauncher(step, target, self.machine)
+            case Library():
+                return LibraryLauncher(step, self.machine, step.dest in self.plan.results)
             case Convert():
                 return _HostConverter(step)
             case Reinterpret():
@@ -139,12 +142,7 @@ class _TileLauncher:
         """A launch: its inputs, and its result (``make``: with memory)."""
         launch = self.launch
         inputs = [self.there(n, tensors[n]) for n in launch.inputs]
-        extents = self.extents(tensors)
-        shape = tuple([extents[group] for group in launch.shape])
-        for found, fixed, group in zip(shape, launch.static, launch.shape, strict=True):
-            if fixed is not None and fixed != found:
-                name = launch.extents[group][0]
-                raise ExtentsDiffer(index=name, first=found, second=fixed, place=launch.source)
+        shape = result_shape(launch, tensors)
         if make:
             return _Call(inputs, self.result(shape, inputs, tensors, out))
         plain = bound(shape, {}, self.format)
@@ -163,19 +161,6 @@ class _TileLauncher:
         if known is None or known[0] is not tensor:
             known = self.uploaded[number] = (tensor, brought(tensor, self.machine))
         return known[1]
-
-    def extents(self, tensors: Sequence[Tensor]) -> list[int]:
-        """The extent of each group of dimensions. Raises ExtentsDiffer: a kernel must never run then."""
-        found: list[int] = []
-        for name, dims in self.launch.extents:
-            number, dim = dims[0]
-            first = tensors[number].shape[dim]
-            for number, dim in dims[1:]:
-                if (second := tensors[number].shape[dim]) != first:
-                    place = self.launch.source
-                    raise ExtentsDiffer(index=name, first=first, second=second, place=place)
-            found.append(first)
-        return found
 
     # -- results -------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from sparsecc.frontends.mistakes import ExtentMismatch
 from sparsecc.kernel import Convert
 from sparsecc.passes.sparsification.loop_nest import TooManyLoops
 from sparsecc.runtime.compiled_kernel import BadOutput, WrongExtent
-from sparsecc.runtime.execute import ExtentsDiffer
+from sparsecc.runtime.extents import ExtentsDiffer
 from sparsecc.storage.tensor import SparseTensor
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -12,7 +12,7 @@ from sparsecc import api
 from sparsecc.backends.host import HostCast
 from sparsecc.frontends.mlir_text import parse_module
 from sparsecc.passes.sparsification.term import NotSparsifiable
-from sparsecc.runtime.execute import ExtentsDiffer
+from sparsecc.runtime.extents import ExtentsDiffer
 from sparsecc.runtime.reference import evaluate_module
 from sparsecc.storage.entries import from_coords
 from sparsecc.storage.tensor import SparseTensor
