@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparsecc.kernel import TileLaunch
+from sparsecc.runtime.gpu_libraries import LibraryLauncher
+from sparsecc.runtime.library_recipe import LibraryRecipe
 from sparsecc.runtime.machines import TORCH, GpuMachine, is_torch
 from sparsecc.runtime.tile_execute import TileProgram
 from sparsecc.runtime.torch_guards import forward_mode
@@ -78,7 +80,7 @@ class Recipes:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        self.known: dict[Key, Recipe] = {}
+        self.known: dict[Key, Recipe | LibraryRecipe] = {}
         self.tensors: set[type] = set()
         self.packed: set[type] = set()
         self.strided: Any = None
@@ -158,11 +160,13 @@ class Recipes:
     def make(
         self, program: TileProgram, machine: GpuMachine, tensors: Sequence[Any], given: list[Any],
         allocates: bool,
-    ) -> Recipe | None:  # fmt: skip
+    ) -> Recipe | LibraryRecipe | None:  # fmt: skip
         step: Any = program.steps[0]
         launched: object = step.step
+        if isinstance(step, LibraryLauncher):
+            return step.recipe(tensors, given, allocates)
         if not isinstance(launched, TileLaunch):
-            return None  # a library's own call takes longer than the look at its operands
+            return None
         launch = launched.launch
         plain = launch.assembly == "dense" and launch.covers and launch.init is None
         if not plain or any(launch.fill) or not step.format.is_row_major:
