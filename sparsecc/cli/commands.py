@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -46,6 +47,29 @@ class Command:
         module, _, function = self.action.partition(":")
         getattr(import_module(module), function)(parsed)
         return 0
+
+
+class Group(Command):
+    """A command of several commands of its own; ``action`` is their table."""
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run the one that is named."""
+        module, _, name = self.action.partition(":")
+        commands: dict[str, Command] = getattr(import_module(module), name)
+        lines = [f"usage: sparsecc {self.name} COMMAND …", "", self.summary, ""]
+        lines += [f"  {name:11}{command.summary}" for name, command in commands.items()]
+        if arguments and arguments[0] in commands:
+            return commands[arguments[0]].run(arguments[1:])
+        if not arguments:
+            print("\n".join(lines), file=sys.stderr)
+            return 2
+        if arguments[0] in ("-h", "--help", "help"):
+            print("\n".join(lines))
+            return 0
+        raise UsageError(
+            f"there is no command {self.name} {arguments[0]!r}", place="sparsecc",
+            help=did_you_mean(arguments[0], list(commands)),
+        )  # fmt: skip
 
 
 def _program(parser: Parser) -> None:
@@ -291,6 +315,20 @@ _calls.__name__ = "number of calls"
 _positive.__name__ = "positive count"
 _count.__name__ = "count"  # argparse's message: invalid count value
 
+
+def _calibrate(parser: Parser) -> None:
+    parser.add_argument("--target", default="cpu", help="cpu, or that of the GPU that is present")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write the calibration (default: in the cache, where it is found)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="end in so much time (default: 60)"
+    )
+
+
 COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
@@ -325,6 +363,18 @@ COMMANDS: dict[str, Command] = {
             "Measure kernels on this GPU beside cuBLAS, cuSPARSELt, cuSPARSE and torch.",
             _bench,
             "sparsecc.cli.bench:bench",
+        ),
+        Group(
+            "research",
+            "Compare strategies of format selection on recorded or measured times.",
+            lambda parser: None,
+            "sparsecc.cli.research_options:COMMANDS",
+        ),
+        Command(
+            "calibrate",
+            "Measure this machine's rates, from which the times of plans are predicted.",
+            _calibrate,
+            "sparsecc.cli.calibrate:calibrate",
         ),
         Command(
             "formats", "List the formats and level types.", _json, "sparsecc.cli.tables:formats"

@@ -173,7 +173,8 @@ class Table:
     ) -> Problem:
         """The problem that a strategy gets: its plans are the measured ones that ``space`` calls legal (all that ran,
         where there is no space), and measuring one looks its time up. Raises UnknownProblem."""
-        ran = tuple(time.candidate for time in self.runs(id))
+        # By name: their order must not tell which one was fast.
+        ran = tuple(sorted(time.candidate for time in self.runs(id)))
         return self.problems[id].problem(
             RecordedSpace(ran, space), measure=partial(self.seconds, id), calls=calls,
             libraries=self.libraries,

@@ -96,7 +96,7 @@ def matrix(
     strategy: Strategy,
     tables: Sequence[Table],
     targets: Sequence[str],
-    space_of: Callable[[Target], Space],
+    space_of: Callable[[Target], Space | None],
     split: str = "held-out",
 ) -> list[Transfer]:
     """All pairs of a believed target and a table."""

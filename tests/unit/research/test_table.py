@@ -57,7 +57,7 @@ def test_looking_up() -> None:
 def test_problems() -> None:
     table = tiny()
     problem = table.problem(FIRST, calls=10)
-    assert problem.candidates == (DENSE, CSR, BSR)
+    assert problem.candidates == (BSR, CSR, DENSE)
     assert problem.refusals == ()
     assert problem.measure is not None and problem.measure(DENSE) == 1e-5
     assert problem.libraries == {"blas"}
