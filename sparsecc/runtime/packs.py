@@ -16,6 +16,7 @@ PACKERS: Mapping[str, str] = {
     "CSR-segments": "pack_segments",
     "CSR-bins": "pack_bins",
     "CSR-entries": "pack_entries",
+    "cuSPARSELt": "pack_cusparselt",
 }
 """Layouts, and the functions of ``sparsecc.backends.triton.operands`` that make them."""
 
