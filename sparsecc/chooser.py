@@ -17,6 +17,7 @@ from sparsecc.selection.decision import Decision
 from sparsecc.selection.problem import Strategy
 from sparsecc.selection.registry import DEFAULT, INFERRED, strategy
 from sparsecc.selection.saved_plans import SavedPlan
+from sparsecc.selection.widths import NARROW, width_of
 from sparsecc.targets import code_target
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ Front = Callable[[Request], "ModuleOp"]
 Measure = Callable[[Candidate], float]
 """Seconds of a call of a plan."""
 
-NARROW, WIDE = 32, 64
-"""Bits of positions and coordinates: of tensors whose entries and extents fit, and of others."""
+
+class PlanLeavesOpen(UsageError):
+    text = "the plan leaves operand {name!r} open"
+    help_text = "a plan names the format of every open operand"
 
 
 class NoSchedules(UsageError):
@@ -106,7 +109,8 @@ def _view(request: Request, front: Front) -> View:
 
 def close(request: Request, plan: SavedPlan) -> Request:
     """The request with a plan filled in: what its operands and its result can say, they say; what is of another
-    tensor is left for ``select-formats``, which checks that it fits. Raises FormatError, NoSchedules, OtherTarget."""
+    tensor is left for ``select-formats``, which checks that it fits. Raises FormatError, NoSchedules,
+    OtherTarget, PlanLeavesOpen."""
     candidate = plan.for_target(request.target).candidate
     formats = dict(candidate.formats)
     operands: list[tuple[str, OperandSpec]] = []
@@ -118,6 +122,8 @@ def close(request: Request, plan: SavedPlan) -> Request:
             if spec.format in (None, wanted):
                 spec = replace(spec, format=wanted)
                 del formats[name]
+        if spec.format is None and len(spec.shape) > 1:
+            raise PlanLeavesOpen(name=name)
         operands.append((name, spec))
     generated = set(candidate.engines) <= {GENERATED}
     if candidate.schedules and code_target(request.target).backend == "cpu":
@@ -137,11 +143,9 @@ def close(request: Request, plan: SavedPlan) -> Request:
 
 
 def _width(request: Request, name: str) -> int:
-    """The bits of positions and coordinates that hold all of an operand."""
     known = dict(request.statistics).get(name)
     shape = known.shape if known is not None else dict(request.shapes).get(name, ())
-    largest = max((known.nnz if known is not None else 0, *shape))
-    return WIDE if largest >= 1 << (NARROW - 1) else NARROW
+    return width_of(known.nnz if known is not None else 0, shape)
 
 
 def replayable(request: Request, plan: Plan) -> SavedPlan:

@@ -66,7 +66,7 @@ _CHOSEN: OrderedDict[Request, Kernel] = OrderedDict()
 
 
 def compile_plan(request: Request, plan: SavedPlan) -> Kernel:
-    """The kernel of a plan that somebody has chosen. Raises PlanMisfit, OtherTarget, NoSchedules."""
+    """The kernel of a plan that somebody has chosen. Raises PlanUnfit, OtherTarget, NoSchedules."""
     request = replace(request, target=named_target(request.target))
     return _compile(chooser.close(request, plan))
 

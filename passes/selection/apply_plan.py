@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 
-from sparsecc.diagnostics import ErrorCollector, FormatError, PassError, did_you_mean
+from sparsecc.diagnostics import ErrorCollector, FormatError, PassError, UsageError, did_you_mean
 from sparsecc.dialects.sparse_tensor import EncodingAttr
 from sparsecc.dialects.sparse_tensor.ops import ConvertOp
 from sparsecc.dialects.sparse_tensor.types import format_of, ranked_tensor
@@ -18,24 +18,35 @@ from sparsecc.passes.selection.read_problem import View
 from sparsecc.selection.candidate import GENERATED, Candidate
 from sparsecc.selection.engines import ENGINES
 from sparsecc.selection.problem import Tensor
+from sparsecc.selection.widths import width_of
 
 ENGINE, REASON = "sparsecc.engine", "sparsecc.format_reason"
-NARROW, WIDE = 32, 64
-"""Bits of positions and coordinates: of tensors whose entries and extents fit, and of others."""
+
+
+THE_PLAN = "the plan"
+"""Who gives a plan that no strategy has."""
 
 
 class PlanMisfit(PassError):
-    """A plan that is not one of the program."""
+    """A strategy's plan that is none of the program."""
 
     text = "{who} gives {plan}, which does not fit the program: {problem}"
 
 
+class PlanUnfit(UsageError):
+    """The same of a plan that a user gives."""
+
+    text = "the plan {plan} does not fit the program: {problem}"
+
+
 def fitted(view: View, plan: Candidate, who: str) -> Candidate:
-    """The plan with an engine for each expression. Raises PlanMisfit for all that does not fit the program."""
+    """The plan with an engine for each expression. Raises PlanMisfit (or PlanUnfit) for all that does not fit the
+    program."""
     errors = ErrorCollector()
 
     def misfit(problem: str, help: str = "") -> None:
-        errors.add(PlanMisfit(who=who, plan=str(plan) or "a plan", problem=problem, help=help))
+        misfit_of = PlanUnfit if who == THE_PLAN else PlanMisfit
+        errors.add(misfit_of(who=who, plan=str(plan), problem=problem, help=help))
 
     known = view.tensors
     for name, spelling in plan.formats:
@@ -76,7 +87,7 @@ def open_operands(view: View) -> list[str]:
 
 
 def apply_plan(view: View, plan: Candidate, who: str) -> None:
-    """Write a plan into the function that was viewed. Raises PlanMisfit."""
+    """Write a plan into the function that was viewed. Raises PlanMisfit, PlanUnfit."""
     plan = fitted(view, plan, who)
     for name, spelling in plan.formats:
         value, known = view.values[name], view.tensors[name]
@@ -98,10 +109,7 @@ def _format(view: View, name: str) -> Format | None:
 
 
 def _width(known: Tensor) -> int:
-    """The bits of positions and coordinates that hold all of a tensor."""
-    entries = known.statistics.nnz if known.statistics is not None else 0
-    extents = [extent or 0 for extent in known.shape]
-    return WIDE if max(entries, *extents, 0) >= 1 << (NARROW - 1) else NARROW
+    return width_of(known.statistics.nnz if known.statistics is not None else 0, known.shape)
 
 
 def _settle_result(value: SSAValue, reason: str) -> None:

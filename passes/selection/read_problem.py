@@ -241,12 +241,11 @@ def is_product(generic: linalg.GenericOp) -> bool:
     last = block.last_op
     assert last is not None
     value = strip_casts(last.operands[0])
+    if isinstance(value.owner, arith.TruncFOp):  # computed in a wider type, and rounded
+        value = value.owner.operands[0]
     accumulator = block.args[-1]
     if accumulator.first_use is not None:
         owner = value.owner
-        if isinstance(owner, arith.TruncFOp):  # a sum in a wider type, rounded
-            value = owner.operands[0]
-            owner = value.owner
         if not isinstance(owner, Operation) or owner.name not in ADDITIONS - {"arith.ori"}:
             return False
         sides = [_widened(v) for v in owner.operands]

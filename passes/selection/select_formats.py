@@ -1,15 +1,15 @@
 """select-formats: give every tensor type a format, every format its widths, and every expression who computes it.
 
-Before (an open operand, and what is known of it)::
+Before (``#ANY`` is ``#sparse_tensor.encoding<*>``; of the operand that it leaves open something is known)::
 
-    func.func @main(%A: tensor<64x64xf64, #sparse_tensor.encoding<*>> {sparsecc.statistics = {nnz = 40 : i64, …},
-                                                                      sparsecc.stored = "COO"}, %x: tensor<64xf64>)
-      %y = linalg.generic … ins(%A, %x : …) outs(…) -> tensor<64xf64, #sparse_tensor.encoding<*>>
+    func.func @main(%A: tensor<4x4xf64, #ANY> {sparsecc.stored = "COO", sparsecc.statistics = {nnz = 3 : i64, …}},
+                    %x: tensor<4xf64>) -> tensor<4xf64, #ANY>
+      %y = linalg.generic … ins(%A, %x : …) outs(%z : …) -> tensor<4xf64, #ANY>
 
-After, with a strategy that ranks CSR by SciPy first::
+After ``select-formats{strategy=always-dense}``::
 
-    func.func @main(%A: tensor<64x64xf64, #CSR_i32> {…}, %x: tensor<64xf64>)
-      %y = linalg.generic … ins(%A, %x : …) outs(…) attrs = {sparsecc.engine = "scipy"} -> tensor<64xf64>
+    func.func @main(%A: tensor<4x4xf64> {…}, %x: tensor<4xf64>) -> tensor<4xf64>
+      %y = linalg.generic … ins(%A, %x : …) outs(%z : …) attrs = {sparsecc.engine = "blas"} -> tensor<4xf64>
 
 A strategy sees all expressions of a function at once, so that those that share a tensor choose together. Where its
 plan names a tensor whose format is fixed, the expressions read a converted copy (``sparse_tensor.convert``). What
@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sparsecc.diagnostics import PassError, did_you_mean
-from sparsecc.passes.selection.apply_plan import apply_plan
+from sparsecc.passes.selection.apply_plan import THE_PLAN, apply_plan
 from sparsecc.passes.selection.choose_plan import Circumstances, choose_plan
 from sparsecc.passes.selection.inferred import infer_formats
 from sparsecc.passes.selection.read_problem import read_function
@@ -68,12 +68,12 @@ class SelectFormats(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.walk() if isinstance(f, func.FuncOp)]
         if self.plan:
+            plan = plan_of(self.plan).for_target(self.target).candidate
             fn = next((f for f in functions if f.sym_name.data == self.entry), None)
             if fn is None:
                 known = [f.sym_name.data for f in functions]
                 raise NoEntry(entry=self.entry, help=did_you_mean(self.entry, known))
-            plan = plan_of(self.plan).for_target(self.target).candidate
-            apply_plan(read_function(fn), plan, "the plan")
+            apply_plan(read_function(fn), plan, THE_PLAN)
         elif self.strategy != INFERRED:
             ranker = strategy(self.strategy)
             around = Circumstances(

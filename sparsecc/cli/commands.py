@@ -315,6 +315,20 @@ _calls.__name__ = "number of calls"
 _positive.__name__ = "positive count"
 _count.__name__ = "count"  # argparse's message: invalid count value
 
+
+def _calibrate(parser: Parser) -> None:
+    parser.add_argument("--target", default="cpu", help="cpu, or that of the GPU that is present")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write the calibration (default: in the cache, where it is found)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="end in so much time (default: 60)"
+    )
+
+
 COMMANDS: dict[str, Command] = {
     command.name: command
     for command in (
@@ -355,6 +369,12 @@ COMMANDS: dict[str, Command] = {
             "Compare strategies of format selection on recorded or measured times.",
             lambda parser: None,
             "sparsecc.cli.research_options:COMMANDS",
+        ),
+        Command(
+            "calibrate",
+            "Measure this machine's rates, from which the times of plans are predicted.",
+            _calibrate,
+            "sparsecc.cli.calibrate:calibrate",
         ),
         Command(
             "formats", "List the formats and level types.", _json, "sparsecc.cli.tables:formats"

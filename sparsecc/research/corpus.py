@@ -27,6 +27,8 @@ from sparsecc.targets import known_target
 CORPORA = {
     "cpu": "sparsecc.research.corpora.cpu:problems",
     "gpu": "sparsecc.research.corpora.gpu:problems",
+    "calibration-cpu": "sparsecc.research.corpora.calibration:of_a_cpu",
+    "calibration-gpu": "sparsecc.research.corpora.calibration:of_a_gpu",
 }
 HELD_OUT = 30
 """Per cent of the matrices that judge and do not fit."""

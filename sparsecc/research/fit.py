@@ -94,9 +94,7 @@ def observations(table: Table, calibration: Calibration) -> list[Observation]:
         for time in times:
             ((work, _),) = work_of(problem, time.candidate, calibration)
             assert time.seconds is not None
-            found.append(
-                Observation(id, time.candidate, work, time.seconds, best, entry.held_out)
-            )
+            found.append(Observation(id, time.candidate, work, time.seconds, best, entry.held_out))
     return found
 
 
@@ -115,12 +113,13 @@ def fitted(
     """What a unit of a family's work costs, by measured plans of the family."""
     units = list(before)
     terms = _amounts(seen, units)
-    measured = np.log([o.seconds for o in seen])
+    measured: Array = np.log([o.seconds for o in seen])
     weights = np.array([o.weight for o in seen])
     weights *= len(seen) / weights.sum()
-    prior = np.log([max(before[u], 1e-18) for u in units])
-    theta, loss, damping = prior.copy(), np.inf, 1.0
+    prior: Array = np.log([max(before[u], 1e-18) for u in units])
+    theta, damping = prior.copy(), 1.0
     residual, jacobian = _residual(terms, theta, measured)
+
     def objective(residual: Array, theta: Array) -> float:
         size = np.abs(residual)
         robust = np.where(size < OUTLIER, size**2, 2 * OUTLIER * size - OUTLIER**2)
@@ -164,7 +163,7 @@ def _residual(terms: Array, theta: Array, measured: Array) -> tuple[Array, Array
     costs = np.exp(theta)
     parts = terms @ costs
     largest = parts[:3].argmax(axis=0)
-    rows = np.arange(terms.shape[1])
+    rows: Any = np.arange(terms.shape[1])
     predicted = np.maximum(parts[largest, rows] + parts[3], 1e-12)
     slope = (terms[largest, rows] + terms[3]) * costs / predicted[:, None]
     return np.log(predicted) - measured, slope
@@ -192,9 +191,7 @@ def errors(seen: Sequence[Observation], calibration: Calibration) -> Error:
     return Error(len(off), median(off), off[min(len(off) - 1, round(0.9 * len(off)))])
 
 
-def fit_units(
-    seen: Sequence[Observation], calibration: Calibration
-) -> tuple[Calibration, float]:
+def fit_units(seen: Sequence[Observation], calibration: Calibration) -> tuple[Calibration, float]:
     """A calibration of the observations that are not held out, and the weighted mean square of its errors."""
     families = {k: dict(v) for k, v in calibration.families.items()}
     loss, weight = 0.0, 0.0
@@ -216,22 +213,27 @@ def fit_units(
     return made, loss / max(weight, 1e-12)
 
 
-def fit(table: Table, calibration: Calibration, sizes: bool = True) -> Calibration:
-    """A calibration fitted to a table, with its errors on the problems that were held out. ``sizes``: of caches are
-    tried too."""
-    best, least = fit_units(observations(table, calibration), calibration)
+def fit(table: Table, calibration: Calibration, hold_out: bool = True) -> Calibration:
+    """A calibration fitted to a table, with its errors on the problems that were held out (``hold_out`` False: all are
+    fitted, and judged)."""
+
+    def seen(calibration: Calibration) -> list[Observation]:
+        found = observations(table, calibration)
+        return found if hold_out else [replace(o, held_out=False) for o in found]
+
+    best, least = fit_units(seen(calibration), calibration)
     backend = known_target(calibration.target).backend
-    for name, options in SIZES.items() if sizes and backend == "cpu" else ():
+    for name, options in SIZES.items() if backend == "cpu" else ():
         for size in options:
             if size == best.sizes.get(name):
                 continue
             trial = replace(
                 calibration, sizes={**best.sizes, name: size}, families=calibration.families
             )
-            made, loss = fit_units(observations(table, trial), trial)
+            made, loss = fit_units(seen(trial), trial)
             if loss < least:
                 best, least = made, loss
-    judged = by_family(o for o in observations(table, best) if o.held_out)
+    judged = by_family(o for o in seen(best) if o.held_out == hold_out)
     return replace(best, errors={k: errors(v, best) for k, v in sorted(judged.items())})
 
 
@@ -257,7 +259,10 @@ def regrets(table: Table, calibration: Calibration) -> list[Regret]:
         best = min(group, key=lambda o: o.seconds)
         found.append(
             Regret(
-                id, chosen.candidate, best.candidate, chosen.seconds / best.seconds - 1,
+                id,
+                chosen.candidate,
+                best.candidate,
+                chosen.seconds / best.seconds - 1,
                 chosen.held_out,
             )  # fmt: skip
         )
@@ -318,7 +323,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     assert backend in FAMILIES
     print(report(table, made))
     if options.output:
-        Path(options.output).write_text(json.dumps(made.to_json(), indent=1) + "\n", encoding="utf-8")
+        Path(options.output).write_text(
+            json.dumps(made.to_json(), indent=1) + "\n", encoding="utf-8"
+        )
         print(f"wrote {options.output}", file=sys.stderr)
 
 

@@ -12,6 +12,7 @@ from sparsecc.request import Request
 from sparsecc.runtime import tile_cache
 from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.runtime.flow import Entry, Flow, Passes, Remake, Times, timed
+from sparsecc.runtime.library_text import no_code
 from sparsecc.runtime.schedules import read_schedule
 from sparsecc.targets import known_target
 
@@ -94,6 +95,8 @@ def _text(module: ModuleOp, request: Request, stage: str) -> str:
 def plan_text(plan: Plan, target: str, stage: str) -> str:
     """The kernels of a plan as ``triton``, ``ptx`` or ``sass``, one after the other."""
     sources = [step.source for step in plan.tiles]
+    if plan.libraries and not sources:
+        return no_code(plan, "#" if stage == "triton" else "//")
     if stage == "triton":
         return "\n\n".join(source.text for source in sources)
     found = [tile_cache.compiled(source, target) for source in sources]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sparsecc.formats import known_name, parse_format
 from sparsecc.kernel import Library, Plan
+from sparsecc.runtime import packs
 from sparsecc.selection.engines import ENGINES
 
 RESULTS = {
@@ -33,6 +34,8 @@ def library_lines(step: Library, name: str, names: Mapping[int, str]) -> list[st
     if launch.reason:
         lines.append(f"    format: {launch.reason}")
     lines.append(f"    result: {RESULTS[step.engine]}")
+    for k, layout in step.packs:
+        lines += packs.explained(names[launch.inputs[k]], layout)
     if step.engine in NOTES:
         lines.append(f"    note: {NOTES[step.engine]}")
     return lines

@@ -12,9 +12,10 @@ from typing import Any
 
 from sparsecc.diagnostics import InternalError, UnsupportedError
 from sparsecc.formats import parse_format
-from sparsecc.kernel import Convert, Plan, Reinterpret, TileLaunch
+from sparsecc.kernel import Convert, Library, Plan, Reinterpret, TileLaunch
 from sparsecc.runtime.compiled_kernel import BadOutput, in_format
 from sparsecc.runtime.extents import result_shape
+from sparsecc.runtime.gpu_libraries import LibraryLauncher
 from sparsecc.runtime.machines import Machine, is_torch
 from sparsecc.runtime.tile_operands import Bound, Item, address, bound, brought, dense_bound
 from sparsecc.storage.tensor import SparseTensor
@@ -49,6 +50,8 @@ class TileProgram:
         match step:
             case TileLaunch():
                 return _TileLauncher(step, target, self.machine)
+            case Library():
+                return LibraryLauncher(step, self.machine, step.dest in self.plan.results)
             case Convert():
                 return _HostConverter(step)
             case Reinterpret():

@@ -15,7 +15,7 @@ from typing import Any
 from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.formats import parse_format
 from sparsecc.formats.row_tables import LAYOUTS
-from sparsecc.kernel import Compiled, Launch, TileLaunch
+from sparsecc.kernel import Compiled, Launch, Library, TileLaunch
 from sparsecc.request import Request
 from sparsecc.runtime import packs, row_sizes, tile_cache
 from sparsecc.runtime import weights as weights_of
@@ -99,7 +99,7 @@ class TileKernel(Kernel):
             packing: str | None = None
             tables: list[str] = []
             launched = plain = False
-            for step in self.plan.tiles:
+            for step in (*self.plan.tiles, *self.plan.libraries):
                 for k, source in enumerate(step.launch.inputs):
                     if source != number:
                         continue
@@ -349,8 +349,10 @@ def _of_torch(value: Any) -> bool:
     return is_torch(value) or (hasattr(value, "facts") and value.device != "host")
 
 
-def _free_strides(step: TileLaunch, k: int, rank: int) -> set[int]:
+def _free_strides(step: TileLaunch | Library, k: int, rank: int) -> set[int]:
     """Dimensions of an input whose strides the kernel reads."""
+    if isinstance(step, Library):
+        return set(range(rank))
     roles = step.source.roles
     described = any(
         role == f"in{k}.values" and kind.startswith("tensordesc")

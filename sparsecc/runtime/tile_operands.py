@@ -300,7 +300,8 @@ class Slot:
         wanted = self.packing or self.layout
         found = packs.described(given.layout, given.facts)
         wanted = packs.described(wanted, packs.SIZES.get(wanted, {}))
-        if found != wanted and given.layout not in (*self.tables, self.layout):
+        others = self.tables if self.packing else (*self.tables, self.layout)
+        if found != wanted and given.layout not in others:
             raise WrongPacking(name=self.name, found=found, wanted=wanted)
         if given.dtype != self.operand.dtype:
             raise WrongDtype(name=self.name, found=given.dtype, wanted=self.operand.dtype)

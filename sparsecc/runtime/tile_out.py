@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsecc.kernel import Launch, TileLaunch
+from sparsecc.kernel import Launch, Step, launch_of
 from sparsecc.runtime.call_checks import unwritable
 from sparsecc.runtime.compiled_kernel import BadOutput
 from sparsecc.runtime.machines import TORCH, Machine, is_torch
@@ -16,9 +16,9 @@ from sparsecc.runtime.tile_operands import Bound
 from sparsecc.runtime.torch_guards import refuse_unfit
 
 
-def check_out(out: Any, last: object, machine: Machine, tensors: Sequence[object]) -> None:
+def check_out(out: Any, last: Step | None, machine: Machine, tensors: Sequence[object]) -> None:
     """Raise for what can't take the result of a program's last step: BadOutput, NeedsGrad, NotPlain, WrongDevice."""
-    launch = last.launch if isinstance(last, TileLaunch) else None
+    launch = launch_of(last)
     problem = ""
     if launch is None or launch.assembly != "dense":
         problem = "the result is not dense"

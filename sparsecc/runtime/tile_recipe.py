@@ -160,7 +160,9 @@ class Recipes:
         allocates: bool,
     ) -> Recipe | None:  # fmt: skip
         step: Any = program.steps[0]
-        launched: TileLaunch = step.step
+        launched: object = step.step
+        if not isinstance(launched, TileLaunch):
+            return None  # a library's own call takes longer than the look at its operands
         launch = launched.launch
         plain = launch.assembly == "dense" and launch.covers and launch.init is None
         if not plain or any(launch.fill) or not step.format.is_row_major:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import sparsecc as sc
+from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.selection.candidate import GENERATED, Candidate, Ranked, Refusal
 from sparsecc.selection.problem import Problem
 from sparsecc.statistics import Lengths, Statistics
@@ -87,6 +89,33 @@ class Broken:
         raise ZeroDivisionError("no rate is known")
 
 
+class Empty:
+    """One that ranks nothing."""
+
+    name = "empty"
+
+    def rank(self, problem: Problem) -> Sequence[Ranked]:
+        return []
+
+
+class Elsewhere:
+    """One that ranks a plan of another program."""
+
+    name = "elsewhere"
+
+    def rank(self, problem: Problem) -> Sequence[Ranked]:
+        return [Ranked(Candidate.of({"A": "CSR", "B": "CSR"}))]
+
+
+class Illegal:
+    """One that ranks a plan that no space has."""
+
+    name = "illegal"
+
+    def rank(self, problem: Problem) -> Sequence[Ranked]:
+        return [Ranked(Candidate.of({"A": "2:4"}))]
+
+
 def statistics_of(array: npt.NDArray[Any], dtype: str = "f64") -> Statistics:
     """What is known of a pattern; the parts that few read are left out."""
     present = array != 0
@@ -105,3 +134,18 @@ def statistics_of(array: npt.NDArray[Any], dtype: str = "f64") -> Statistics:
     prefixes = tuple(len(np.unique(coords[:, : d + 1], axis=0)) for d in range(rank))
     assert prod(array.shape) >= len(coords)
     return Statistics(array.shape, dtype, len(coords), True, tuple(slices), prefixes)
+
+
+SPMV = "y[i] = A[i,j] * x[j]"
+RANDOM = np.random.default_rng(4)
+A: npt.NDArray[np.float64] = np.where(RANDOM.random((6, 8)) < 0.3, RANDOM.random((6, 8)), 0.0)
+X: npt.NDArray[np.float64] = RANDOM.random(8)
+
+
+def spec(array: npt.NDArray[np.float64] = A, stored: str | None = None) -> sc.Spec:
+    """An open operand, and what is in it."""
+    return sc.Spec((None, None), "f64", "*", statistics_of(array), stored)
+
+
+def same_code(one: Kernel, other: Kernel) -> bool:
+    return one.code is other.code

@@ -7,7 +7,9 @@ in seconds a unit. ``costs`` says what units there are. That of a target is look
 2. ``calibrations/TARGET.json`` in the cache folder (``SPARSECC_CACHE``, else ``~/.cache/sparsecc``), where ``sparsecc
    calibrate`` writes it,
 3. this package.
-"""
+
+A GPU that none of them has gets the rates of one that has been measured, scaled by what the data of both targets say
+(:func:`derived`)."""
 
 from __future__ import annotations
 
@@ -18,13 +20,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, cast
 
 from sparsecc.diagnostics import FileError, TargetError
+from sparsecc.targets import TARGETS, Target
 
 VERSION = 1
 VARIABLE = "SPARSECC_CALIBRATION"
+MEASURED_GPU = "sm_90"
 LARGEST = 1 << 20
 """Bytes of a file beyond which it can't be one of ours."""
 
@@ -173,12 +178,42 @@ def _calibration(target: str, named: str, _cache: str) -> Calibration:
     own = user_file(target)
     if own is not None and own.is_file():
         return read_calibration(own, target)
-    shipped = files(__name__).joinpath(f"{target}.json")
-    if not shipped.is_file():
-        raise NotCalibrated(target=target)
-    return Calibration.from_json(
-        json.loads(shipped.read_text(encoding="utf-8")), f"{target}.json", target
-    )
+    if _shipped(target).is_file():
+        return _read_shipped(target)
+    if target in TARGETS and TARGETS[target].backend == TARGETS[MEASURED_GPU].backend:
+        return derived(_read_shipped(MEASURED_GPU), TARGETS[target])
+    raise NotCalibrated(target=target)
+
+
+def _shipped(target: str) -> Traversable:
+    return files(__name__).joinpath(f"{target}.json")
+
+
+def _read_shipped(target: str) -> Calibration:
+    text = _shipped(target).read_text(encoding="utf-8")
+    return Calibration.from_json(json.loads(text), f"{target}.json", target)
+
+
+def derived(known: Calibration, target: Target) -> Calibration:
+    """The rates of another GPU: memory by its bandwidth, matrix units by their operations, everything else by
+    processors and clock. Raises NotCalibrated where the data of one of the two lack a number."""
+    ratios: dict[str, float] = {}
+    for name in ("bandwidth", "half_flops", "processors", "clock"):
+        one, other = TARGETS[known.target].rate(name), target.rate(name)
+        if one is None or other is None:
+            raise NotCalibrated(target=target.name)
+        ratios[name] = one.value / other.value
+    speed = ratios["processors"] * ratios["clock"]
+    by_unit = {"mac": ratios["half_flops"], "call": 1.0, "split": 1.0}
+    by_unit |= dict.fromkeys(("cold", "warm", "x_dram"), ratios["bandwidth"])
+    families = {
+        family: {unit: cost * by_unit.get(unit, speed) for unit, cost in units.items()}
+        for family, units in known.families.items()
+    }
+    processors = round(known.sizes["processors"] / ratios["processors"])
+    sizes = {**known.sizes, "processors": float(processors)}
+    machine = f"not measured: {known.target}, scaled by data sheets"
+    return Calibration(target.name, machine, known.date, sizes, families, {}, known.source)
 
 
 def forget() -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from sparsecc.research.corpus import CorpusProblem, Matrix, of_matrix
 from sparsecc.research.table import Table, Time
 from sparsecc.selection.candidate import Candidate
-from sparsecc.statistics import Lengths, Statistics
 
 META = {
     "target": "cpu",
@@ -30,15 +29,6 @@ CSR = Candidate.of({"A": "CSR"})
 DENSE = Candidate.of({"A": "dense"}, "blas")
 BSR = Candidate.of({"A": "BSR(4,4)"})
 SCIPY = Candidate.of({"A": "CSR"}, "scipy")
-
-
-def statistics(problem: CorpusProblem) -> Statistics:
-    """The few numbers that the tests' strategies read."""
-    tensor = problem.make()
-    shape = tensor.shape
-    per = tensor.nnz
-    slices = tuple(Lengths(n, n, n, per / n, 0.0, ()) for n in shape)
-    return Statistics(shape, "f32", tensor.nnz, True, slices, (shape[0], tensor.nnz))
 
 
 def times(dense: float, csr: float, bsr: float) -> tuple[Time, ...]:
@@ -66,7 +56,7 @@ def tiny() -> Table:
     ):
         for scale, operation, width in ((1, "SpMV", None), (4, "SpMM", 8)):
             problem = of_matrix(matrix, operation, width, "cpu")
-            problem = problem.with_statistics(statistics(problem))
+            problem = problem.with_statistics(problem.make().statistics())
             found[problem.id] = problem
             made[problem.id] = times(*(scale * m for m in micro))
     return Table("tiny", META, found, made)

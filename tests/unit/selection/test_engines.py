@@ -34,7 +34,8 @@ def asked(
     return found or ""
 
 
-LEGAL = [
+Case = tuple[str, str, dict[str, str], tuple[str, ...]]
+LEGAL: list[Case] = [
     ("blas", "f64", {}, LINEAR),
     ("blas", "c64", {"X": "(d0, d1) -> (d1 : dense, d0 : dense)"}, LINEAR),
     ("blas", "f32", {}, ("Y bmn", "X bmk", "W nk")),
@@ -56,7 +57,7 @@ def test_legal(engine: str, dtype: str, formats: dict[str, str], tensors: tuple[
     assert asked(engine, dtype, formats, tensors) == ""
 
 
-REFUSED = [
+REFUSED: list[tuple[str, str, dict[str, str], tuple[str, ...], str]] = [
     ("blas", "i32", {}, LINEAR, "BLAS has no integers"),
     ("blas", "f16", {}, LINEAR, "not f16"),
     ("blas", "bool", {}, LINEAR, "not bool"),
