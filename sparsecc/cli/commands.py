@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from sparsecc.cli import measuring_options
+from sparsecc.cli.bench_options import bench
+from sparsecc.cli.counts import count, positive, some_calls
 from sparsecc.diagnostics import UsageError, did_you_mean
 
 EMIT_ALL = ("tensor", "selected", "iteration")
@@ -121,7 +122,7 @@ def _plan(parser: Parser) -> None:
     )
     parser.add_argument(
         "--calls",
-        type=_calls,
+        type=some_calls,
         metavar="N",
         help="over how many calls conversions are spread (default of run: as often as it runs; else they do not count)",
     )
@@ -150,7 +151,7 @@ def _run(parser: Parser) -> None:
     _json(parser)
     parser.add_argument(
         "--time",
-        type=measuring_options.count,
+        type=count,
         default=0,
         metavar="N",
         help="run N times more and say how long it takes",
@@ -197,7 +198,7 @@ def _compile(parser: Parser) -> None:
 def _gpu(parser: Parser) -> None:
     parser.add_argument(
         "--tokens",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="on GPUs: how many tokens a contraction is made for",
     )
@@ -248,22 +249,17 @@ def _inspect(parser: Parser) -> None:
     _json(parser)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
-
-
-def _calls(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise ValueError
-    return number
-
-
-_calls.__name__ = "number of calls"
-_positive.__name__ = "positive count"
+def _calibrate(parser: Parser) -> None:
+    parser.add_argument("--target", default="cpu", help="cpu, or that of the GPU that is present")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="where to write the calibration (default: in the cache, where it is found)",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60, help="end in so much time (default: 60)"
+    )
 
 
 COMMANDS: dict[str, Command] = {
@@ -298,7 +294,7 @@ COMMANDS: dict[str, Command] = {
         Command(
             "bench",
             "Measure kernels on this GPU beside cuBLAS, cuSPARSELt, cuSPARSE and torch.",
-            measuring_options.bench,
+            bench,
             "sparsecc.cli.bench:bench",
         ),
         Group(
@@ -310,7 +306,7 @@ COMMANDS: dict[str, Command] = {
         Command(
             "calibrate",
             "Measure this machine's rates, from which the times of plans are predicted.",
-            measuring_options.calibrate,
+            _calibrate,
             "sparsecc.cli.calibrate:calibrate",
         ),
         Command(

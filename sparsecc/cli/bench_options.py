@@ -1,23 +1,13 @@
-"""Options of the commands that measure this machine."""
+"""The options of ``sparsecc bench``."""
 
 from __future__ import annotations
 
 import argparse
 
-Parser = argparse.ArgumentParser
+from sparsecc.cli.counts import count
 
 
-def count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
-
-
-count.__name__ = "count"  # argparse's message: invalid count value
-
-
-def bench(parser: Parser) -> None:
+def bench(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("gpu",), help="gpu: the kernels beside the libraries")
     parser.add_argument(
         "--only",
@@ -57,17 +47,4 @@ def bench(parser: Parser) -> None:
     parser.add_argument("--target", help="compile for this target (default: the GPU's own)")
     parser.add_argument(
         "--workers", type=count, default=0, metavar="N", help="processes that compile"
-    )
-
-
-def calibrate(parser: Parser) -> None:
-    parser.add_argument("--target", default="cpu", help="cpu, or that of the GPU that is present")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="where to write the calibration (default: in the cache, where it is found)",
-    )
-    parser.add_argument(
-        "--seconds", type=float, default=60, help="end in so much time (default: 60)"
     )
