@@ -15,6 +15,7 @@ columns of the dense operand, elements of ``s`` bytes:
 ``x_L``                    bytes of rows of the dense operand read from level L
 ``from_L``                 bytes of all operands that stream from level L
 ``stored``                 bytes of the result
+``step``, ``convert``      of expressions of no known kind: entries met, entries of operands that are not in rows
 ``call``                   1
 
 Rows and entries are instructions (``issue``), ``from_L`` are ``bytes``, multiplications by a library ``macs``."""
@@ -217,12 +218,14 @@ def _mttkrp(facts: Facts, sizes: Sizes) -> Work:
 
 def _general(facts: Facts, sizes: Sizes) -> Work:
     """Anything else: each entry that is stored of a sparse operand meets the coordinates of the other indices, of
-    sparse operands as many as they have on the mean."""
+    sparse operands as many as they have on the mean. Of several sparse operands those that are not in rows (CSR, CSF)
+    are converted, searched, or make a result that is converted."""
     expression = facts.operation.expression
     moved = 0.0
     steps = 0.0
     covered: set[str] = set()
     entries = 1.0
+    stored: list[tuple[str, float]] = []
     for access in expression.inputs:
         s = facts.statistics(access.name, access.indices)
         f = facts.footprint(access.name, s)
@@ -230,6 +233,7 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
         if facts.format_of(access.name) == "dense":
             continue
         steps += f.entries
+        stored.append((facts.format_of(access.name), f.entries))
         shared = 1.0
         for d, index in enumerate(access.indices):
             if index in covered:
@@ -244,11 +248,12 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
         result *= facts.extent(index)
     dense = facts.format_of(expression.result.name) == "dense" and not covered
     moved += result if dense else min(result, entries * 16)
+    converted = sum(n for fmt, n in stored if fmt not in ("CSR", "CSF")) if len(stored) > 1 else 0.0
     return Work(
         "general",
         {f"from_{level}": size for level, size in stream(moved, moved, sizes).items()},
         {},
-        {"step": entries + steps},
+        {"step": entries + steps, "convert": converted},
         {"call": 1},
     )
 
