@@ -110,7 +110,9 @@ def checked(table: Table, target: str) -> Table:
         raise NotMeasured(target=target, reason=f"the machine that is present is {table.target}")
     if not any(time.seconds for times in table.times.values() for time in times):
         raise NotMeasured(target=target, reason="no plan has run")
-    return table
+    # The corpus is that of one GPU; its problems were measured as those of the GPU that is here.
+    problems = {id: replace(p, target=target) for id, p in table.problems.items()}
+    return replace(table, problems=problems)
 
 
 def fitting_all(table: Table) -> Table:
