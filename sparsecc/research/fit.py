@@ -29,7 +29,7 @@ from sparsecc.research.corpus import CorpusProblem
 from sparsecc.research.table import Table
 from sparsecc.selection.calibrations import Calibration, Error
 from sparsecc.selection.candidate import Candidate
-from sparsecc.selection.costs import work_of
+from sparsecc.selection.costs import work, work_of
 from sparsecc.selection.costs.families import FAMILIES
 from sparsecc.selection.costs.work import Work
 from sparsecc.selection.problem import Problem
@@ -90,9 +90,9 @@ def observations(table: Table, calibration: Calibration) -> list[Observation]:
         problem = problem_of(entry)
         best = min(t.seconds for t in times if t.seconds is not None)
         for time in times:
-            ((work, _),) = work_of(problem, time.candidate, calibration)
+            ((todo, _),) = work_of(problem, time.candidate, calibration)
             assert time.seconds is not None
-            found.append(Observation(id, time.candidate, work, time.seconds, best, entry.held_out))
+            found.append(Observation(id, time.candidate, todo, time.seconds, best, entry.held_out))
     return found
 
 
@@ -157,11 +157,14 @@ def _residual(terms: Array, theta: Array, measured: Array) -> tuple[Array, Array
     """Errors of the logarithm of the time, and their slopes by the logarithms of the costs."""
     costs = np.exp(theta)
     parts = terms @ costs
-    largest = parts[:3].argmax(axis=0)
-    count: int = terms.shape[1]
-    rows: Any = np.arange(count)
-    predicted = np.maximum(parts[largest, rows] + parts[3], 1e-12)
-    slope = (terms[largest, rows] + terms[3]) * costs / predicted[:, None]
+    p = work.OVERLAP
+    largest = np.maximum(parts[:3].max(axis=0), 1e-15)
+    shares = parts[:3] / largest
+    together = (shares**p).sum(axis=0) ** (1 / p)
+    predicted = np.maximum(largest * together + parts[3], 1e-12)
+    # How much of a longer term is seen in the time.
+    seen = (shares / np.maximum(together, 1e-9)) ** (p - 1)
+    slope = ((terms[:3] * seen[:, :, None]).sum(axis=0) + terms[3]) * costs / predicted[:, None]
     return np.log(predicted) - measured, slope
 
 
@@ -175,8 +178,7 @@ def by_family(seen: Iterable[Observation]) -> dict[str, list[Observation]]:
 
 def predicted(o: Observation, calibration: Calibration) -> float:
     """Seconds of an observation by a calibration."""
-    terms = o.work.seconds(calibration)
-    return max(terms["bytes"], terms["macs"], terms["issue"]) + terms["launch"]
+    return work.total(o.work.seconds(calibration))
 
 
 def errors(seen: Sequence[Observation], calibration: Calibration) -> Error:
