@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
+from sparsecc.cli.plans import add_plan_options
 from sparsecc.diagnostics import UsageError, did_you_mean
 
 EMIT_ALL = ("tensor", "selected", "iteration")
@@ -109,30 +110,7 @@ def _program(parser: Parser) -> None:
         metavar="[NAME=]DTYPE",
         help="the type of an operand's values, or of all operands'",
     )
-    _plan(parser)
-
-
-def _plan(parser: Parser) -> None:
-    parser.add_argument(
-        "--strategy",
-        metavar="NAME|PACKAGE.MODULE:CLASS",
-        help="who chooses open formats: see 'sparsecc strategies' (default: roofline)",
-    )
-    parser.add_argument(
-        "--calls",
-        type=_calls,
-        metavar="N",
-        help="over how many calls conversions are spread (default of run: as often as it runs; else they do not count)",
-    )
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        metavar="INDEX=NUMBER",
-        help="choose for this extent of an index, where no operand says it",
-    )
-    parser.add_argument("--plan", metavar="FILE.json", help="use a plan that was saved")
-    parser.add_argument("--save-plan", metavar="FILE.json", help="save the plan, for --plan")
+    add_plan_options(parser)
 
 
 def _output(parser: Parser) -> None:
@@ -304,14 +282,6 @@ def _positive(text: str) -> int:
     return number
 
 
-def _calls(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise ValueError
-    return number
-
-
-_calls.__name__ = "number of calls"
 _positive.__name__ = "positive count"
 _count.__name__ = "count"  # argparse's message: invalid count value
 

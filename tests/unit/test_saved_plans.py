@@ -81,7 +81,7 @@ def test_a_fixed_operand_is_converted_in_the_program() -> None:
     assert np.allclose(kernel(A=sc.asarray(A).to("COO"), x=X), A @ X)
 
 
-MISFITS = [
+MISFITS: list[tuple[Any, str]] = [
     ({"formats": {"B": "CSR", "A": "CSR"}}, "there is no tensor 'B'"),
     ({"formats": {}}, "the plan leaves operand 'A' open"),
     ({"formats": {"A": "CSR"}, "engines": ["generated", "blas"]}, "2 engines"),

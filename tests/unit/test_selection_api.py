@@ -273,7 +273,7 @@ class Plain:
     """No strategy."""
 
 
-OPTIONS = [
+OPTIONS: list[tuple[dict[str, Any], type[SparseccError], str]] = [
     ({"formats": 3}, BadOption, "formats= is 3"),
     ({"formats": "CSR"}, BadOption, "formats= is 'CSR'"),
     ({"formats": {"B": "*"}}, UsageError, "formats= names 'B', which is no operand"),
