@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,40 +13,6 @@ from sparsecc.diagnostics import PassError, UsageError
 
 if TYPE_CHECKING:
     from sparsecc.api import Kernel
-
-
-def add_plan_options(parser: ArgumentParser) -> None:
-    """The options of commands that compile."""
-    parser.add_argument(
-        "--strategy",
-        metavar="NAME|PACKAGE.MODULE:CLASS",
-        help="who chooses open formats: see 'sparsecc strategies' (default: roofline)",
-    )
-    parser.add_argument(
-        "--calls",
-        type=_calls,
-        metavar="N",
-        help="over how many calls conversions are spread (default of run: as often as it runs; else they do not count)",
-    )
-    parser.add_argument(
-        "--size",
-        action="append",
-        default=[],
-        metavar="INDEX=NUMBER",
-        help="choose for this extent of an index, where no operand says it",
-    )
-    parser.add_argument("--plan", metavar="FILE.json", help="use a plan that was saved")
-    parser.add_argument("--save-plan", metavar="FILE.json", help="save the plan, for --plan")
-
-
-def _calls(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise ValueError
-    return number
-
-
-_calls.__name__ = "number of calls"
 
 
 def opened(named: Mapping[str, Operand], formats: Mapping[str, str]) -> dict[str, str]:
