@@ -27,7 +27,9 @@ def blocks(path: Path) -> list[tuple[str, str, int]]:
     return [(m[1], m[2], text.count("\n", 0, m.start(2)) + 1) for m in FENCE.finditer(text)]
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "tutorial.md", DOCS / "selection.md"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", DOCS / "tutorial.md", DOCS / "selection.md"], ids=lambda p: p.name
+)
 def test_blocks_run_in_order(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
