@@ -6,7 +6,6 @@ written say how well the model describes this machine, not how well it predicts.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -53,12 +52,8 @@ def calibrate(target: str, seconds: float = 60.0) -> Calibration:
         start = with_streams(start, streams())
     table = recorded(known.name, known.backend, seconds)
     made = fit.fit(fitting_all(table), start, hold_out=False)
-    machine = table.meta.get("machine", "")
-    return replace(
-        made,
-        machine=machine if isinstance(machine, str) else json.dumps(machine),
-        date=datetime.now(UTC).date().isoformat(),
-    )
+    date = datetime.now(UTC).date().isoformat()
+    return replace(made, machine=fit.machine_of(table), date=date).rounded()
 
 
 def starting_point(target: str) -> Calibration:
