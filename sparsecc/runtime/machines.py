@@ -136,8 +136,8 @@ class GpuMachine:
 
     def zeros(self, size: int) -> Any:
         """Bytes that are zero. Within a capture they come from a reserve that was zeroed before, never to be given out
-        again, so that the graph need not zero them. Calls outside of captures see to it that half a reserve is left; when
-        it is used up without one, or there was no call before the capture, the zeroing is part of the graph."""
+        again, so that the graph need not zero them. Calls outside of captures see to it that half a reserve is left;
+        when it is used up, or there was no call before the capture, the zeroing is part of the graph."""
         if not self.capturing():
             if self.reserve is None or 2 * self.taken > RESERVE:
                 self.reserve, self.taken = self.full((RESERVE,), "u8", 0), 0
