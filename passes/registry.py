@@ -14,9 +14,3 @@ PASSES: dict[str, str] = {
     "lower-iteration": "sparsecc.passes.sparsification.lower_iteration:LowerIteration",
     "tile-iteration": "sparsecc.passes.tiling.tile_iteration:TileIteration",
 }
-
-STRATEGIES: dict[str, str] = {
-    "inferred": "sparsecc.passes.selection.select_formats:SelectFormats",
-}
-"""What is listed as a strategy; ``select-formats`` runs ``inferred`` alone so far. Outsiders' entry point group is
-``sparsecc.strategies``."""

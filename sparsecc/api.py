@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from sparsecc import driver
-from sparsecc.diagnostics import OperandError, UsageError
-from sparsecc.elements import NAMES, name_of
-from sparsecc.formats import Format, parse_format
+from sparsecc.diagnostics import UsageError
+from sparsecc.formats import Format
+from sparsecc.plan_options import PlanOptions
 from sparsecc.runtime.call_checks import (
-    BadOption,
     checked_operands,
     checked_schedule,
     checked_text,
     checked_tokens,
-    is_whole,
 )
-from sparsecc.runtime.compiled_kernel import Kernel, actual_format
+from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.runtime.extents import ExtentsDiffer
 from sparsecc.runtime.torch_guards import refuse_grad
+from sparsecc.specs import Spec, element_name, given_operand
 from sparsecc.storage.entries import from_coords
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -35,11 +34,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-class UnknownDtype(OperandError):
-    text = "there is no element type {dtype!r}"
-    help_text = f"known: {' '.join(NAMES)}"
-
-
 class BadOut(UsageError):
     text = "out= takes a format or an array, not {kind}"
 
@@ -47,42 +41,6 @@ class BadOut(UsageError):
 class NotForCpu(UsageError):
     text = "tokens, schedule, interpret and autotune are for GPU targets"
     help_text = "name a target: sm_90, or gpu for the GPU that is present"
-
-
-_class_of: Callable[[Any], type] = type
-
-
-@dataclass(frozen=True)
-class Spec:
-    """An operand to compile for: extents (None: any), element type (``f64`` … or a NumPy dtype), format
-    (``*``: the compiler chooses; None: dense)."""
-
-    shape: tuple[int | None, ...]
-    dtype: Any = "f64"
-    format: str | Format | None = None
-
-    def operand(self) -> driver.OperandSpec:
-        """What to compile for. Raises BadOption, UnknownDtype, FormatError."""
-        shape: Any = self.shape
-        if _class_of(shape) not in (tuple, list) or not all(
-            n is None or is_whole(n) for n in shape
-        ):
-            wanted = "a tuple of whole numbers and None, as in (None, 64)"
-            raise BadOption(name="shape", found=shape, wanted=wanted)
-        if self.format is not None and not isinstance(cast(object, self.format), str | Format):
-            raise BadOption(name="format", found=self.format, wanted="a name or a Format")
-        name = _element_name(self.dtype)
-        if self.format == "*":
-            return driver.OperandSpec(_extents(self.shape), name, None)
-        rank = len(self.shape)
-        fmt = self.format or parse_format("dense", rank)
-        fmt = parse_format(fmt, rank) if isinstance(fmt, str) else fmt
-        return driver.OperandSpec(_extents(self.shape), name, str(fmt.with_default_widths(32)))
-
-
-def _extents(shape: Sequence[Any]) -> tuple[int | None, ...]:
-    """A shape with NumPy's integers as Python's; what is no integer stays, for the checker to name."""
-    return tuple(int(n) if is_whole(n) else n for n in shape)
 
 
 def read(
@@ -94,55 +52,6 @@ def read(
     from sparsecc.storage import files
 
     return files.read(path, format=format, key=key)
-
-
-def _element_name(dtype: Any) -> str:
-    """Our name of an element type. Raises UnknownDtype."""
-    # A NumPy dtype equals the strings that NumPy reads it from, and its 'i8' has eight bytes.
-    if isinstance(dtype, str) and (dtype in NAMES or dtype == "bfloat16"):
-        return "bf16" if dtype == "bfloat16" else dtype
-    if str(dtype).startswith("torch."):
-        return _element_name(str(dtype).removeprefix("torch."))
-    try:
-        found = name_of(np.dtype(dtype))
-    except TypeError:
-        found = None
-    if found is None:
-        raise UnknownDtype(dtype=str(dtype))
-    return found
-
-
-def _known_name(tensor: SparseTensor) -> str:
-    """The element type of a tensor, which is one of ours."""
-    return name_of(tensor.dtype) or str(tensor.dtype)
-
-
-def _operand(name: str, given: Any, gpu: bool) -> tuple[driver.OperandSpec, Any]:
-    """What an operand is compiled for, and the operand for a call (None: a Spec)."""
-    if isinstance(given, Spec):
-        return given.operand(), None
-    if gpu and (spec := _gpu_operand(name, given)) is not None:
-        return spec, given
-    tensor = given if isinstance(given, SparseTensor) else asarray(given)
-    spec = driver.OperandSpec(
-        (None,) * tensor.rank, _known_name(tensor), str(actual_format(tensor))
-    )
-    return spec, tensor
-
-
-def _gpu_operand(name: str, given: Any) -> driver.OperandSpec | None:
-    """The same of a torch tensor or a packed operand, which stay where they are."""
-    from sparsecc.runtime import machines, tile_operands
-
-    if machines.is_torch(given):
-        dtype = machines.OURS.get(str(given.dtype))
-        if dtype is None:
-            raise UnknownDtype(dtype=str(given.dtype))
-        rank = given.dim()
-        return driver.OperandSpec((None,) * rank, dtype, tile_operands.torch_format(given, name))
-    if hasattr(given, "layout") and hasattr(given, "facts"):
-        return Spec((None,) * len(given.shape), given.dtype, given.layout).operand()
-    return None
 
 
 def _out_name(out: Any) -> str | None:
@@ -158,7 +67,9 @@ def _out_name(out: Any) -> str | None:
 def compile(
     expr: str, /, *, out: str | Format | None = None, out_dtype: Any = None, target: str = "cpu",
     operands: Mapping[str, Any] | None = None, tokens: int | None = None,
-    schedule: str | Mapping[str, str] | None = None, interpret: bool = False, autotune: bool = False, **named: Any,
+    schedule: str | Mapping[str, str] | None = None, interpret: bool = False, autotune: bool = False,
+    formats: Mapping[str, str | Format] | str | None = None, strategy: Any = None, calls: float | None = None,
+    sizes: Mapping[str, int] | None = None, plan: Any = None, **named: Any,
 ) -> Kernel:  # fmt: skip
     """Compile an expression for operands given as tensors, arrays or Specs.
 
@@ -171,10 +82,18 @@ def compile(
     ``schedule``, of the kernel or of kernels by name, as ``explain()`` prints it; ``interpret``, run in Triton's
     interpreter on this processor; ``autotune``, measure the schedules when operands come.
 
-    Raises ExpressionError, FormatError, OperandError, UnsupportedError, TargetError."""
+    How operands are stored: ``formats`` by operand, ``*`` where it is to be chosen (a bare ``*``: of all that are given
+    as sparse tensors). ``strategy`` chooses: a name (see ``sparsecc strategies``), ``package.module:Class`` or an
+    object that can ``rank(problem)``; None: roofline where something is known of an open operand. ``calls``: over how
+    many calls conversions are spread (None: they are not counted); ``sizes``: extents of indices that no operand says,
+    ``{"m": 16}``. ``plan`` says all of that already: a Candidate, or what ``kernel.plan_json()`` gives (text, mapping
+    or file). What was ranked is ``kernel.decision``.
+
+    Raises ExpressionError, FormatError, OperandError, UnsupportedError, TargetError, PassError, UsageError."""
     given = _named(operands, named)
+    options = PlanOptions.of(formats, strategy, calls, sizes, plan)
     kernel, _ = _compile(
-        "expression", expr, given, out, _interpreted(target, interpret), out_dtype,
+        "expression", expr, given, out, _interpreted(target, interpret), options, out_dtype,
         tokens=checked_tokens(tokens),
     )  # fmt: skip
     return _with_options(kernel, tokens, schedule, interpret, autotune)
@@ -206,53 +125,46 @@ def _with_options(
     if isinstance(schedule, str):
         schedule = {kernel.only_kernel(): schedule}
     if schedule:
+        decision = kernel.decision
         kernel = kernel.scheduled(schedule)
+        if decision is not None:
+            kernel = replace(kernel, decision=decision, notes=[])
     if interpret or autotune:
         kernel = kernel.with_options(interpret=interpret, tune=autotune)
     return kernel
 
 
 def _compile(
-    kind: str,
-    text: str,
-    given: Mapping[str, Any],
-    out: Any,
-    target: str,
-    out_dtype: Any = None,
-    **options: Any,
-) -> tuple[Kernel, dict[str, Any]]:
+    kind: str, text: str, given: Mapping[str, Any], out: Any, target: str, options: PlanOptions, out_dtype: Any = None,
+    **more: Any,
+) -> tuple[Kernel, dict[str, Any]]:  # fmt: skip
     checked_text(text)
     if target != "gpu":
         code_target(target)
-    specs: list[tuple[str, driver.OperandSpec]] = []
-    tensors: dict[str, Any] = {}
-    for name, value in given.items():
-        spec, tensor = _operand(name, value, target != "cpu")
-        specs.append((name, spec))
-        if tensor is not None:
-            tensors[name] = tensor
-    dtype = None if out_dtype is None else _element_name(out_dtype)
-    request = driver.Request(kind, text, tuple(specs), _out_name(out), dtype, target, **options)
-    return driver.compile_request(request), tensors
+    known = {name: given_operand(name, value, target != "cpu") for name, value in given.items()}
+    tensors = {name: one.tensor for name, one in known.items() if one.tensor is not None}
+    dtype = None if out_dtype is None else element_name(out_dtype)
+    request = driver.Request(kind, text, (), _out_name(out), dtype, target, **more)
+    request = options.request(request, known)
+    return options.compile(request, tensors if len(tensors) == len(known) else None), tensors
 
 
 def evaluate(
-    expr: str,
-    /,
-    *,
-    out: Any = None,
-    out_dtype: Any = None,
-    target: str = "cpu",
-    operands: Mapping[str, Any] | None = None,
+    expr: str, /, *, out: Any = None, out_dtype: Any = None, target: str = "cpu",
+    operands: Mapping[str, Any] | None = None, formats: Mapping[str, str | Format] | str | None = None,
+    strategy: Any = None, calls: float | None = 1, sizes: Mapping[str, int] | None = None, plan: Any = None,
     **named: Any,
-) -> Any:
+) -> Any:  # fmt: skip
     """Compile (with the caches) and run. ``out``: a format, or an array that takes a dense result.
+
+    The options that choose formats are those of ``compile``; ``calls`` is 1: conversions are for this call.
 
     Gives an ndarray if the result is dense, a NumPy scalar if it has rank 0, else a SparseTensor."""
     given = _named(operands, named)
     _refuse_grads(given)
+    options = PlanOptions.of(formats, strategy, calls, sizes, plan)
     kernel, tensors = _compile(
-        "expression", expr, given, out, _interpreted(target, False), out_dtype
+        "expression", expr, given, out, _interpreted(target, False), options, out_dtype
     )
     try:
         return kernel.call(tensors, _memory(out))
@@ -264,13 +176,18 @@ def evaluate(
 
 
 def einsum(
-    subscripts: str, *operands: Any, out: Any = None, out_dtype: Any = None, target: str = "cpu"
-) -> Any:
-    """``numpy.einsum`` for sparse and dense operands: explicit, implicit and ellipsis forms."""
+    subscripts: str, *operands: Any, out: Any = None, out_dtype: Any = None, target: str = "cpu",
+    formats: Mapping[str, str | Format] | str | None = None, strategy: Any = None, calls: float | None = 1,
+    sizes: Mapping[str, int] | None = None, plan: Any = None,
+) -> Any:  # fmt: skip
+    """``numpy.einsum`` for sparse and dense operands: explicit, implicit and ellipsis forms.
+
+    Operands are named ``op0``, ``op1`` … in ``formats`` and plans; the options are those of ``evaluate``."""
     given = {f"op{n}": operand for n, operand in enumerate(operands)}
     _refuse_grads(given)
+    options = PlanOptions.of(formats, strategy, calls, sizes, plan)
     kernel, tensors = _compile(
-        "einsum", subscripts, given, out, _interpreted(target, False), out_dtype
+        "einsum", subscripts, given, out, _interpreted(target, False), options, out_dtype
     )
     return kernel.call(tensors, _memory(out))
 
@@ -297,10 +214,13 @@ def _memory(out: Any) -> Any:
 def compile_mlir(
     program: str | Path, *, entry: str = "main", target: str = "cpu", tokens: int | None = None,
     schedule: str | Mapping[str, str] | None = None, interpret: bool = False, autotune: bool = False,
+    strategy: Any = None, calls: float | None = None, sizes: Mapping[str, int] | None = None, plan: Any = None,
 ) -> Kernel:  # fmt: skip
     """Compile function ``@entry`` of ``.mlir`` text, or of a file (a Path, or a string that ends in .mlir).
 
-    The other options are those of ``compile``."""
+    Its types say which formats are open (``#sparse_tensor.encoding<*>``), ``sparsecc.statistics`` of its arguments what
+    is known of them. The other options are those of ``compile``."""
+    options = PlanOptions.of(None, strategy, calls, sizes, plan)
     if not isinstance(program, Path):
         checked_text(program)
     name = "<program>"
@@ -312,4 +232,5 @@ def compile_mlir(
     request = driver.Request(
         "mlir", program, target=target, entry=entry, name=name, tokens=checked_tokens(tokens)
     )
-    return _with_options(driver.compile_request(request), tokens, schedule, interpret, autotune)
+    kernel = options.compile(options.request(request, {}))
+    return _with_options(kernel, tokens, schedule, interpret, autotune)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from sparsecc import plugins
+from sparsecc import chooser, plugins
 from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.request import OperandSpec, Request
 from sparsecc.runtime import kernel_cache
 from sparsecc.runtime.compiled_kernel import Kernel
-from sparsecc.runtime.flow import Entry, Flow, timed
+from sparsecc.runtime.flow import Entry, Flow, Passes, timed
+from sparsecc.selection.candidate import GENERATED, Candidate
+from sparsecc.selection.problem import Strategy
+from sparsecc.selection.saved_plans import SavedPlan
 from sparsecc.targets import code_target
 
 if TYPE_CHECKING:
@@ -31,9 +35,40 @@ def flow_of(target: str) -> Flow:
     return plugins.load(plugins.backend(code_target(target).backend))
 
 
-def compile_request(request: Request) -> Kernel:
-    """The kernel of a request: from this process, from the disk, or compiled."""
-    return _compile(replace(request, target=named_target(request.target)))
+def compile_request(
+    request: Request, strategy: Strategy | None = None, measure: chooser.Measure | None = None
+) -> Kernel:
+    """The kernel of a request: from this process, from the disk, or compiled.
+
+    Where formats are open a strategy chooses them first: ``strategy``, or the one that the request names; ``measure``
+    gives it the seconds of a plan."""
+    request = replace(request, target=named_target(request.target))
+    if strategy is None and not chooser.is_open(request):
+        return _compile(chooser.without_facts(request))
+    if strategy is None and request in _CHOSEN:
+        _CHOSEN.move_to_end(request)
+        return _CHOSEN[request]
+    closed, decision = chooser.choose(request, front, strategy, measure)
+    kernel = _compile(closed)
+    if decision is not None:
+        kernel = replace(kernel, decision=decision, notes=[])
+    if strategy is None:
+        _CHOSEN[request] = kernel
+        if len(_CHOSEN) > KEPT:
+            _CHOSEN.popitem(last=False)
+    return kernel
+
+
+KEPT = 256
+"""Kernels that this process keeps."""
+_CHOSEN: OrderedDict[Request, Kernel] = OrderedDict()
+"""Those of open requests, with their decisions."""
+
+
+def compile_plan(request: Request, plan: SavedPlan) -> Kernel:
+    """The kernel of a plan that somebody has chosen. Raises PlanUnfit, OtherTarget, NoSchedules."""
+    request = replace(request, target=named_target(request.target))
+    return _compile(chooser.close(request, plan))
 
 
 def named_target(name: str) -> str:
@@ -48,9 +83,10 @@ def named_target(name: str) -> str:
 def forget() -> None:
     """Drop the kernels that this process keeps."""
     _compile.cache_clear()
+    _CHOSEN.clear()
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT)
 def _compile(request: Request) -> Kernel:
     flow = flow_of(request.target)
     times: dict[str, float] = {}
@@ -65,7 +101,9 @@ def _compile(request: Request) -> Kernel:
         module = to_stage(module, None, request, times)
         entry = Entry(*flow.build(module, request, times), times)
         kernel_cache.write(key, entry.plan, entry.code)
-    return flow.kernel(entry, request, partial(stage_text, request), partial(_remake, request))
+    kernel = flow.kernel(entry, request, partial(stage_text, request), partial(_remake, request))
+    kernel.saved_plan = chooser.replayable(request, entry.plan)
+    return kernel
 
 
 def _remake(request: Request, **options: Any) -> Kernel:
@@ -130,11 +168,24 @@ def to_stage(
     """Run the target's passes up to and including a stage (None: all)."""
     from sparsecc.pipeline import run_passes
 
-    for name, passes in flow_of(request.target).passes(request).items():
+    for name, passes in _passes(request).items():
         module = run_passes(module, passes, times=times)
         if name == stage:
             break
     return module
+
+
+def _passes(request: Request) -> Passes:
+    """The passes of a target by stage; ``select-formats`` is told the plan, where one is chosen."""
+    found = flow_of(request.target).passes(request)
+    if not request.chosen:
+        return found
+    plan = SavedPlan(Candidate(request.chosen, (GENERATED,)))
+    told: Mapping[str, str] = {"plan": plan.text(), "entry": request.entry}
+    return {
+        stage: [(n, {**options, **told} if n == "select-formats" else options) for n, options in passes]
+        for stage, passes in found.items()
+    }  # fmt: skip
 
 
 def stage_text(request: Request, stage: str) -> str:
@@ -144,7 +195,7 @@ def stage_text(request: Request, stage: str) -> str:
         known = did_you_mean(stage, flow.stages)
         raise UnknownStage(stage=stage, target=request.target, help=known)
     module = front(request)
-    if stage not in flow.passes(request):
+    if stage not in _passes(request):
         return flow.text(to_stage(module, None, request), request, stage)
     from sparsecc.dialects.text.printer import print_module
 

@@ -15,15 +15,16 @@ import numpy.typing as npt
 from sparsecc.diagnostics import FormatError, LimitError
 from sparsecc.formats import Format, known_name, parse_format
 from sparsecc.formats.level import AnyInts, Ints
+from sparsecc.statistics import Statistics
 from sparsecc.storage import limits
-from sparsecc.storage.layout import is_nonzero, level_coordinates
-from sparsecc.storage.order import sort_and_combine, sorted_order
+from sparsecc.storage.layout import level_coordinates
+from sparsecc.storage.order import sort_and_combine
+from sparsecc.storage.statistics import statistics
 from sparsecc.storage.tensor import SparseTensor
 
 AnyArray = npt.NDArray[Any]
 
 BLOCK_SIZES = (2, 4, 8, 16)
-GROUPS = ((2, 4), (1, 4), (4, 8))
 MATRIX_FORMATS = tuple("dense CSR CSC COO DCSR DCSC BSR(2,2) BSR(4,4) ELL BITMAP 2:4".split())
 TENSOR_FORMATS = ("dense", "COO", "CSF")
 LARGEST_TRIAL = 1 << 26
@@ -32,7 +33,8 @@ LARGEST_TRIAL = 1 << 26
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of ``size x size``: how many hold an entry, and which part of their cells does."""
+    """Blocks of ``size x size``: how many hold an entry, and which part of their cells does (those beyond the edge
+    count: they are stored)."""
 
     size: int
     count: int
@@ -77,6 +79,8 @@ class Inspection:
     bytes_here: int
     bytes_in: dict[str, int | None]
     matrix: Matrix | None
+    statistics: Statistics
+    """All that cost models and strategies know of the tensor."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain dictionaries, lists and numbers."""
@@ -129,111 +133,64 @@ def _matrix_lines(matrix: Matrix) -> list[str]:
 
 
 def inspect(tensor: SparseTensor) -> Inspection:
-    """The facts of a tensor, in time linear in its entries but for sorting."""
+    """The facts of a tensor, in time linear in its entries but for sorting. Nothing is estimated."""
     coords, values = tensor.to_coords()
-    real = is_nonzero(values)
-    nonzeros = int(np.count_nonzero(real))
-    cells = limits.volume(tensor.shape)
+    found = statistics(tensor, most_entries=None)
     matrix, names = None, TENSOR_FORMATS if tensor.shape else ("dense",)
     if len(tensor.shape) == 2:
-        matrix = inspect_matrix(coords[0][real], coords[1][real], values[real], tensor.shape)
+        matrix = matrix_facts(found)
         names = MATRIX_FORMATS
     return Inspection(
         shape=tensor.shape,
         dtype=str(tensor.dtype),
         format=known_name(tensor.format),
         stored=len(values),
-        nonzeros=nonzeros,
-        density=nonzeros / cells if cells else 0.0,
+        nonzeros=found.nnz,
+        density=found.density,
         bytes_here=tensor.nbytes,
         bytes_in=_bytes_in(names, coords, values, tensor.shape),
         matrix=matrix,
+        statistics=found,
     )
 
 
 # -- matrices ----------------------------------------------------------------------------------
 
 
-def inspect_matrix(
-    rows: AnyInts, columns: AnyInts, values: AnyArray, shape: Sequence[int]
-) -> Matrix:
-    """The facts of a matrix, from its nonzeros sorted by row and column."""
-    _, counts = _runs([rows], shape[:1])
-    empty = shape[0] - len(counts)
-    offsets = columns.astype(np.int64) - rows
+def matrix_facts(found: Statistics) -> Matrix:
+    """What is printed of the statistics of a matrix."""
+    rows = found.slices[0]
     return Matrix(
-        rows_of=histogram(counts, empty),
-        smallest_row=int(counts.min()) if not empty and len(counts) else 0,
-        mean_row=len(rows) / shape[0] if shape[0] else 0.0,
-        largest_row=int(counts.max()) if len(counts) else 0,
-        below=max(0, -int(offsets.min())) if len(offsets) else 0,
-        above=max(0, int(offsets.max())) if len(offsets) else 0,
-        diagonals=len(np.unique(offsets)),
-        symmetry=symmetry(rows, columns, values, shape),
-        blocks=tuple(block_fill(rows, columns, size, shape) for size in BLOCK_SIZES),
-        groups=tuple(group_fit(rows, columns, n, m, shape) for n, m in GROUPS),
+        rows_of=histogram(rows.bins),
+        smallest_row=rows.smallest,
+        mean_row=rows.mean,
+        largest_row=rows.largest,
+        below=found.below,
+        above=found.above,
+        diagonals=found.diagonals,
+        symmetry=_symmetry(found),
+        blocks=tuple(
+            Blocks(b.rows, b.count, b.fill)
+            for b in found.blocks
+            if b.rows == b.columns and b.rows in BLOCK_SIZES
+        ),
+        groups=tuple(Group(g.n, g.m, g.fitting) for g in found.groups),
     )
 
 
-def _runs(keys: Sequence[AnyInts], sizes: Sequence[int]) -> tuple[list[AnyInts], Ints]:
-    """The different keys in order, and how often each occurs; memory does not follow the sizes."""
-    count = len(keys[0])
-    order, first = sorted_order(keys, sizes, count)
-    if order is not None:
-        keys = [key[order] for key in keys]
-    if first is None:
-        return list(keys), np.ones(count, dtype=np.int64)
-    starts = np.flatnonzero(first)
-    return [key[starts] for key in keys], np.diff(starts, append=count)
-
-
-def histogram(counts: Ints, empty: int) -> dict[str, int]:
-    """How many rows have 0, 1, 2-3, 4-7, ... entries; ``counts`` are those of the others."""
-    # frexp's exponent is the bit length of a small integer: exact, and vectorised.
-    bits = np.bincount(np.frexp(counts.astype(np.float64))[1])
-    found = {"0": empty}
-    for bit in range(1, len(bits)):
+def histogram(bins: Sequence[int]) -> dict[str, int]:
+    """How many rows have 0, 1, 2-3, 4-7, ... entries."""
+    found = {"0": bins[0] if bins else 0}
+    for bit, count in enumerate(bins[1:], 1):
         low, high = 1 << (bit - 1), (1 << bit) - 1
-        found[str(low) if low == high else f"{low}-{high}"] = int(bits[bit])
+        found[str(low) if low == high else f"{low}-{high}"] = count
     return found
 
 
-def symmetry(rows: AnyInts, columns: AnyInts, values: AnyArray, shape: Sequence[int]) -> str:
-    """``symmetric``, ``skew-symmetric``, ``hermitian``, ``in pattern only`` or ``none``."""
-    if shape[0] != shape[1]:
+def _symmetry(found: Statistics) -> str:
+    if found.shape[0] != found.shape[1]:
         return "none (not square)"
-    order = np.lexsort((rows, columns))
-    if not (np.array_equal(columns[order], rows) and np.array_equal(rows[order], columns)):
-        return "none"
-    mirrored = values[order]
-    if np.array_equal(mirrored, values):
-        return "symmetric"
-    if values.dtype.kind == "c" and np.array_equal(np.conj(mirrored), values):
-        return "hermitian"
-    # Unsigned and boolean values have no negative.
-    if values.dtype.kind in "ifc" and np.array_equal(-mirrored, values):
-        return "skew-symmetric"
-    return "in pattern only"
-
-
-def block_fill(rows: AnyInts, columns: AnyInts, size: int, shape: Sequence[int]) -> Blocks:
-    """Blocks that hold an entry, and how full they are (cells beyond the edge do not count)."""
-    sizes = [-(-extent // size) for extent in shape]
-    corners, counts = _runs([rows // size, columns // size], sizes)
-    heights, widths = (
-        np.minimum(size, extent - corner * size)
-        for extent, corner in zip(shape, corners, strict=True)
-    )
-    cells = int((heights * widths).sum())
-    return Blocks(size, len(counts), len(rows) / cells if cells else 0.0)
-
-
-def group_fit(rows: AnyInts, columns: AnyInts, n: int, m: int, shape: Sequence[int]) -> Group:
-    """The part of all groups of ``m`` neighbours along rows that hold at most ``n`` entries."""
-    width = -(-shape[1] // m)
-    _, counts = _runs([rows, columns // m], [shape[0], width])
-    groups = shape[0] * width
-    return Group(n, m, 1 - int(np.count_nonzero(counts > n)) / groups if groups else 1.0)
+    return "in pattern only" if found.symmetry == "pattern" else found.symmetry
 
 
 # -- bytes -------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparsecc.statistics import Statistics
+
 
 @dataclass(frozen=True)
 class OperandSpec:
@@ -23,8 +25,14 @@ class Request:
     most so many; None: open), whether its dense operand is ``aligned`` to 16 bytes and contiguous extents are ``even``,
     multiples of 16; what is known of a packed weight (``steps`` and ``entries`` of its chunks) or of a matrix of sparse
     rows (their mean ``length``, and whether some are much longer: ``skewed``); and ``schedules`` of kernels by name,
-    where the first is not the one. ``engines``: who computes each ``linalg`` operation of the program, in order:
-    libraries by name, or ``generated``; none: all are generated."""
+    where the first is not the one.
+
+    Of a plan: ``chosen``, formats of tensors by name that neither ``operands`` nor ``out`` say, and ``engines``, who
+    computes each ``linalg`` operation of the program in order: libraries by name, or ``generated`` (none: all are).
+
+    The rest is for choosing a plan and no longer there once it is chosen: ``statistics`` and ``stored`` (formats of the
+    data) of open operands by name, ``shapes`` of the operands that are there, extents of indices that nothing else
+    says (``sizes``), the ``strategy``, and over how many ``calls`` conversions are spread (None: not counted)."""
 
     kind: str
     text: str
@@ -44,4 +52,11 @@ class Request:
     length: int | None = None
     skewed: bool | None = None
     schedules: tuple[tuple[str, str], ...] = ()
+    chosen: tuple[tuple[str, str], ...] = ()
     engines: tuple[str, ...] = ()
+    statistics: tuple[tuple[str, Statistics], ...] = ()
+    stored: tuple[tuple[str, str], ...] = ()
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
+    strategy: str | None = None
+    calls: float | None = None

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any, cast
@@ -24,6 +24,7 @@ class Lengths:
     """The standard deviation over all slices."""
     bins: tuple[int, ...]
     """How many slices have 0, 1, 2-3, 4-7, 8-15, ... entries."""
+    smallest: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class GroupFit:
 
 @dataclass(frozen=True)
 class Statistics:
-    """The pattern of a tensor in numbers. ``exact`` is False where they are estimates from a sample of rows."""
+    """The pattern of a tensor in numbers. ``exact`` is False if ``blocks`` and ``groups`` (of higher ranks
+    ``prefixes`` and ``pairs``) are estimates from a sample of whole slices; everything else is always counted."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -63,7 +65,8 @@ class Statistics:
     prefixes: tuple[int, ...]
     """Different coordinates of the first 1, 2, ... dimensions: the stored entries of each level of CSF."""
     blocks: tuple[BlockFill, ...] = ()
-    """Of a matrix, by shape."""
+    """Of a matrix, by shape. Those of one row are the lines of a dense operand that a row reads: 64 bytes are 8 f64 or
+    16 f32. Those of one column are the rows of a dense operand that so many rows of the matrix share."""
     groups: tuple[GroupFit, ...] = ()
     """Of a matrix: 2:4, 1:4, 4:8."""
     below: int = 0
@@ -73,6 +76,11 @@ class Statistics:
     """Of a matrix: diagonals with an entry."""
     symmetry: str = ""
     """Of a matrix: ``symmetric``, ``skew-symmetric``, ``hermitian``, ``pattern``, ``none``; empty: not known."""
+    distance: float = 0.0
+    """Of a matrix: mean |row - column| of the entries: how far from the place of its row an SpMV reads."""
+    pairs: tuple[int, ...] = ()
+    """Of rank 3: different coordinates of dimensions (0, 1), (0, 2), (1, 2): the middle level of CSF in other orders.
+    0 though there are entries: not known."""
 
     @property
     def density(self) -> float:
@@ -85,6 +93,18 @@ class Statistics:
 
     def group(self, n: int, m: int) -> GroupFit | None:
         return next((g for g in self.groups if (g.n, g.m) == (n, m)), None)
+
+    def level_entries(self, order: Sequence[int]) -> tuple[int, ...] | None:
+        """The stored entries of each level of CSF with its levels in that order of dimensions; None: not known."""
+        order = tuple(order)
+        if order == tuple(range(len(self.shape))):
+            return self.prefixes
+        if len(order) == 2:
+            return self.slices[order[0]].used, self.nnz
+        if len(order) != 3 or not self.pairs:
+            return None
+        pair = self.pairs[sum(sorted(order[:2])) - 1]
+        return (self.slices[order[0]].used, pair, self.nnz) if pair or not self.nnz else None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -13,14 +13,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WINGS = ("dialects", "passes", "backends")  # folders at the top that are packages of sparsecc
 
-GROUND = {"diagnostics", "elements", "formats", "statistics", "targets", "kernel", "request"}
+GROUND = {
+    "diagnostics", "elements", "entry_points", "formats", "statistics", "targets", "kernel", "request",
+}  # fmt: skip
 VOCABULARY = GROUND | {"storage", "dialects", "selection"}
 MACHINE_ROOM = VOCABULARY | {"frontends", "passes", "backends", "runtime"}
+CONDUCTOR = MACHINE_ROOM | {"plugins", "pipeline", "chooser", "driver", "inspection"}
+DOOR = CONDUCTOR | {"specs", "plan_options", "api"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # room: the rooms that it may import, beside itself
     "diagnostics": set(),
     "elements": set(),
+    "entry_points": {"diagnostics"},
     "formats": {"diagnostics"},
     "targets": {"diagnostics"},
     "statistics": set(),
@@ -35,17 +40,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runtime": MACHINE_ROOM,
     "plugins": MACHINE_ROOM,
     "pipeline": MACHINE_ROOM | {"plugins"},
-    "driver": MACHINE_ROOM | {"plugins", "pipeline"},
+    "chooser": MACHINE_ROOM | {"plugins", "pipeline"},
+    "driver": MACHINE_ROOM | {"plugins", "pipeline", "chooser"},
+    "specs": MACHINE_ROOM,
+    "plan_options": MACHINE_ROOM | {"driver", "specs"},
     "inspection": GROUND | {"storage"},
-    "api": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection"},
-    "bench": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
-    "research": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api", "bench"},
-    "explanation": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
-    "integrations": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},
-    "cli": MACHINE_ROOM
-    | {"plugins", "pipeline", "driver", "inspection", "api", "bench", "research", "explanation"},
+    "api": CONDUCTOR | {"specs", "plan_options"},
+    "bench": DOOR,
+    "research": DOOR | {"bench"},
+    "explanation": DOOR,
+    "integrations": DOOR,
+    "cli": DOOR | {"bench", "research", "explanation"},
     "__main__": {"cli"},
-    "": MACHINE_ROOM | {"plugins", "pipeline", "driver", "inspection", "api"},  # sparsecc itself
+    "": DOOR,  # sparsecc itself
 }
 
 LONG_FILES: dict[str, str] = {

@@ -9,13 +9,14 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from sparsecc import api, driver
+from sparsecc import driver
 from sparsecc.backends.host import host_plan
 from sparsecc.backends.triton.emit import emit_kernel
 from sparsecc.kernel import TileSource
 from sparsecc.pipeline import run_passes
 from sparsecc.runtime.compiled_kernel import actual_format
 from sparsecc.runtime.tile_kernel import TileKernel
+from sparsecc.specs import known_dtype
 from sparsecc.storage.ingest import asarray
 from sparsecc.targets import known_target
 
@@ -56,7 +57,7 @@ def request(text: str, operands: Mapping[str, Any], out: str | None) -> driver.R
     specs: list[tuple[str, driver.OperandSpec]] = []
     for name, given in operands.items():
         tensor = asarray(given)
-        dtype = api._known_name(tensor)  # pyright: ignore[reportPrivateUsage] # the api's own name of a type
+        dtype = known_dtype(tensor)
         specs.append(
             (name, driver.OperandSpec((None,) * tensor.rank, dtype, str(actual_format(tensor))))
         )

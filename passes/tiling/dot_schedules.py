@@ -72,11 +72,14 @@ def _block_configs(weight: BlockWeight, tokens: int) -> Iterator[tuple[int, int,
     warps = 4 if weight.height >= TALL else 2 if weight.height >= 32 else 1
     deep = [(few, j, w) for w in (warps, 2 * warps) for j in joins if j > 1]
     deep += [(few, 1, w) for w in (warps, 2 * warps)]
+    wide = 8 if weight.height >= TALL else 2
     many = [
-        (256, 1, 8 if weight.height >= TALL else 4),
+        (256, 1, wide),
         *([(256, 1, 8)] if weight.height >= 32 else []),
+        (128, 1, 4 if weight.height >= TALL else 2),
         (128, 1, 4),
         (128, 1, 8),
+        (256, 1, 4),
         (256, 1, 2),
         (128, 1, 2),
         (64, 1, 4),

@@ -21,6 +21,7 @@ from sparsecc.passes.tiling.problem import (
     distinct,
     fill,
     nearest,
+    processors,
     shared_bytes,
 )
 from sparsecc.targets import Target, TargetAbility
@@ -44,9 +45,9 @@ WIDE: tuple[Config, ...] = (
 FEW: dict[int, dict[tuple[int, int], tuple[tuple[Config, int], ...]]] = {
     # tokens: {(rows, reduction): the fastest on 132 multiprocessors, with the parts of k}
     64: {
-        (14336, 4096): (((1, 0, 1, 64, 4, 3, 8), 2), ((2, 1, 2, 64, 4, 4, 8), 2), ((2, 1, 1, 64, 4, 4, 8), 1)),
+        (14336, 4096): (((2, 1, 1, 64, 4, 4, 8), 1), ((1, 0, 1, 64, 4, 3, 8), 2), ((2, 1, 2, 64, 4, 4, 8), 2)),
         (28672, 8192): (((2, 1, 2, 64, 4, 4, 8), 1), ((2, 1, 2, 64, 4, 6, 8), 1), ((2, 0, 1, 64, 4, 4, 8), 1)),
-        (8192, 8192): (((1, 0, 1, 64, 4, 3, 8), 4), ((2, 0, 1, 64, 4, 3, 8), 4), ((2, 1, 2, 64, 4, 4, 8), 4)),
+        (8192, 8192): (((2, 0, 1, 64, 4, 3, 8), 4), ((1, 0, 1, 64, 4, 3, 8), 4), ((2, 1, 2, 64, 4, 4, 8), 4)),
         (4096, 14336): (((2, 1, 1, 64, 4, 4, 8), 4), ((2, 1, 1, 64, 4, 6, 8), 4), ((1, 1, 2, 64, 4, 4, 8), 4)),
         (4096, 4096): (((2, 1, 1, 64, 4, 3, 8), 4), ((2, 1, 1, 64, 4, 4, 8), 4), ((1, 0, 1, 64, 4, 4, 8), 4)),
     },
@@ -85,7 +86,8 @@ def warpgroup_schedules(target: Target, problem: Problem) -> list[Schedule]:
 
 def _configs(target: Target, problem: Problem) -> Iterator[tuple[Config, int, str]]:
     if problem.m > 128:
-        for config in WIDE:
+        # Tiles of 256 tokens read X least; where they are too few for the processors, twice as many of 128 do better.
+        for config in sorted(WIDE, key=lambda config: _idle(target, problem, config)):
             yield config, _parts(target, problem, config)[0], WIDE_REASON
         return
     table = FEW[bucket(problem.m, FEW)]
@@ -97,6 +99,15 @@ def _configs(target: Target, problem: Problem) -> Iterator[tuple[Config, int, st
         for config, _ in configs:
             for split in _parts(target, problem, config):
                 yield config, split, FEW_REASON
+
+
+def _idle(target: Target, problem: Problem, config: Config) -> bool:
+    """Whether a tile leaves more than a quarter of the processors without one."""
+    warpgroups, _, row_tiles, tokens, *_ = config
+    if problem.rows is None:
+        return False
+    blocks = ceil(problem.rows / (64 * row_tiles * warpgroups)) * ceil(problem.m / tokens)
+    return blocks < 0.75 * processors(target)
 
 
 def _parts(target: Target, problem: Problem, config: Config) -> tuple[int, ...]:

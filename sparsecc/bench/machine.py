@@ -50,7 +50,7 @@ def facts(pace: Pace) -> dict[str, Any]:
         "cuda": torch.version.cuda,
         "versions": {name: _version(name) for name in ("torch", "triton", "sparsecc")},
         "cusparselt": torch.backends.cusparselt.version(),
-        "commit": _commit(),
+        "commit": commit(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "copy_bandwidth": pace.bandwidth(),
     }
@@ -123,7 +123,7 @@ def _version(name: str) -> str:
         return ""
 
 
-def _commit() -> str:
+def commit() -> str:
     """The checkout's commit, with a ``+`` if files differ from it; empty outside of git."""
     found = _first(["git", "-C", str(ROOT), "rev-parse", "--short=10", "HEAD"])
     changed = _first(["git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no"])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
+from sparsecc.cli.bench_options import bench
+from sparsecc.cli.counts import count, positive, some_calls
 from sparsecc.diagnostics import UsageError, did_you_mean
 
 EMIT_ALL = ("tensor", "selected", "iteration")
@@ -48,6 +51,29 @@ class Command:
         return 0
 
 
+class Group(Command):
+    """A command of several commands of its own; ``action`` is their table."""
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run the one that is named."""
+        module, _, name = self.action.partition(":")
+        commands: dict[str, Command] = getattr(import_module(module), name)
+        lines = [f"usage: sparsecc {self.name} COMMAND …", "", self.summary, ""]
+        lines += [f"  {name:11}{command.summary}" for name, command in commands.items()]
+        if arguments and arguments[0] in commands:
+            return commands[arguments[0]].run(arguments[1:])
+        if not arguments:
+            print("\n".join(lines), file=sys.stderr)
+            return 2
+        if arguments[0] in ("-h", "--help", "help"):
+            print("\n".join(lines))
+            return 0
+        raise UsageError(
+            f"there is no command {self.name} {arguments[0]!r}", place="sparsecc",
+            help=did_you_mean(arguments[0], list(commands)),
+        )  # fmt: skip
+
+
 def _program(parser: Parser) -> None:
     parser.add_argument(
         "program", metavar="EXPR|FILE.mlir", help="a tensor expression, or a file of MLIR text"
@@ -56,7 +82,7 @@ def _program(parser: Parser) -> None:
         "operands",
         nargs="*",
         metavar="NAME=FILE[:FORMAT]",
-        help="an operand: a .mtx .tns .npz .npy file, or a number",
+        help="an operand: a .mtx .tns .npz .npy file, or a number; FILE:* lets a strategy choose the format",
     )
     parser.add_argument("--target", default="cpu", help="see 'sparsecc targets' (default: cpu)")
     parser.add_argument(
@@ -76,7 +102,7 @@ def _program(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="NAME=FORMAT",
-        help="the format of an operand",
+        help="the format of an operand; '*' to have it chosen",
     )
     parser.add_argument(
         "--dtype",
@@ -85,6 +111,30 @@ def _program(parser: Parser) -> None:
         metavar="[NAME=]DTYPE",
         help="the type of an operand's values, or of all operands'",
     )
+    _plan(parser)
+
+
+def _plan(parser: Parser) -> None:
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME|PACKAGE.MODULE:CLASS",
+        help="who chooses open formats: see 'sparsecc strategies' (default: roofline)",
+    )
+    parser.add_argument(
+        "--calls",
+        type=some_calls,
+        metavar="N",
+        help="over how many calls conversions are spread (default of run: as often as it runs; else they do not count)",
+    )
+    parser.add_argument(
+        "--size",
+        action="append",
+        default=[],
+        metavar="INDEX=NUMBER",
+        help="choose for this extent of an index, where no operand says it",
+    )
+    parser.add_argument("--plan", metavar="FILE.json", help="use a plan that was saved")
+    parser.add_argument("--save-plan", metavar="FILE.json", help="save the plan, for --plan")
 
 
 def _output(parser: Parser) -> None:
@@ -101,7 +151,7 @@ def _run(parser: Parser) -> None:
     _json(parser)
     parser.add_argument(
         "--time",
-        type=_count,
+        type=count,
         default=0,
         metavar="N",
         help="run N times more and say how long it takes",
@@ -148,7 +198,7 @@ def _compile(parser: Parser) -> None:
 def _gpu(parser: Parser) -> None:
     parser.add_argument(
         "--tokens",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="on GPUs: how many tokens a contraction is made for",
     )
@@ -199,65 +249,18 @@ def _inspect(parser: Parser) -> None:
     _json(parser)
 
 
-def _bench(parser: Parser) -> None:
-    parser.add_argument("what", choices=("gpu",), help="gpu: the kernels beside the libraries")
+def _calibrate(parser: Parser) -> None:
+    parser.add_argument("--target", default="cpu", help="cpu, or that of the GPU that is present")
     parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="WORDS",
-        help="cells with these words in their names, as in '2:4 f16' (see --list), or 'latency'",
-    )
-    parser.add_argument("--list", action="store_true", help="print the names of the cells")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the cells, fewer rounds")
-    parser.add_argument("--json", metavar="FILE", help="write machine, versions and times there")
-    parser.add_argument(
-        "--resume", action="store_true", help="leave out the cells that the --json file has"
-    )
-    parser.add_argument(
-        "--skip",
-        action="append",
-        default=[],
-        metavar="'CELL | CANDIDATE'",
-        help="a candidate that is not to run in a cell: the device was lost with it",
-    )
-    parser.add_argument(
-        "--from",
-        dest="earlier",
-        action="append",
-        default=[],
+        "-o",
+        "--output",
         metavar="FILE",
-        help="measure nothing: put earlier --json files together",
+        help="where to write the calibration (default: in the cache, where it is found)",
     )
     parser.add_argument(
-        "--docs",
-        nargs="?",
-        const="docs/benchmarks/gpu.md",
-        metavar="PAGE",
-        help="write tables and plots into a page (default: docs/benchmarks/gpu.md)",
-    )
-    parser.add_argument("--target", help="compile for this target (default: the GPU's own)")
-    parser.add_argument(
-        "--workers", type=_count, default=0, metavar="N", help="processes that compile"
+        "--seconds", type=float, default=60, help="end in so much time (default: 60)"
     )
 
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
-
-
-_positive.__name__ = "positive count"
-_count.__name__ = "count"  # argparse's message: invalid count value
 
 COMMANDS: dict[str, Command] = {
     command.name: command
@@ -291,8 +294,20 @@ COMMANDS: dict[str, Command] = {
         Command(
             "bench",
             "Measure kernels on this GPU beside cuBLAS, cuSPARSELt, cuSPARSE and torch.",
-            _bench,
+            bench,
             "sparsecc.cli.bench:bench",
+        ),
+        Group(
+            "research",
+            "Compare strategies of format selection on recorded or measured times.",
+            lambda parser: None,
+            "sparsecc.cli.research_options:COMMANDS",
+        ),
+        Command(
+            "calibrate",
+            "Measure this machine's rates, from which the times of plans are predicted.",
+            _calibrate,
+            "sparsecc.cli.calibrate:calibrate",
         ),
         Command(
             "formats", "List the formats and level types.", _json, "sparsecc.cli.tables:formats"

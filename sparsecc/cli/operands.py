@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sparsecc.storage.tensor import SparseTensor
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+OPEN = "*"
+"""In place of a format: it is to be chosen."""
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?j?|[-+]?(inf|nan)")
 
 DTYPES: dict[str, str] = {
@@ -36,7 +38,7 @@ DTYPES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class FileOperand:
-    """A file, and the format to bring it into (None: as it comes)."""
+    """A file, and the format to bring it into (None: as it comes; ``*``: one that is chosen)."""
 
     path: Path
     format: str | None
@@ -82,7 +84,7 @@ def parse_value(text: str) -> Operand:
 
 
 def split_format(text: str) -> tuple[Path, str | None]:
-    """``FILE[:FORMAT]``, where both may contain colons: ``W.npy:2:4``, ``a:b.mtx``.
+    """``FILE[:FORMAT]``, where both may contain colons: ``W.npy:2:4``, ``a:b.mtx``; ``FILE:*`` leaves the format open.
 
     A file that exists decides; without one, the first colon with a format behind it does."""
     splits = [(Path(text[:at]), text[at + 1 :]) for at, c in enumerate(text) if c == ":"]
@@ -90,10 +92,11 @@ def split_format(text: str) -> tuple[Path, str | None]:
         return Path(text), None
     for path, format in splits:
         if path.is_file():
-            check_format(format)
+            if format != OPEN:
+                check_format(format)
             return path, format
     for path, format in splits:
-        if _is_format(format):
+        if format == OPEN or _is_format(format):
             return path, format
     return Path(text), None
 
@@ -204,6 +207,7 @@ def load(
     for name, operand in operands.items():
         if isinstance(operand, FileOperand):
             format = operand.format or formats.get(name)
+            format = None if format == OPEN else format
             dtype = dtypes.get(name, dtypes.get(""))
             loaded[name] = read_operand(operand.path, format, dtype)
         else:

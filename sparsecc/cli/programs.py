@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sparsecc.cli.commands import EMIT_ALL, EMIT_CPU, EMIT_GPU
 from sparsecc.cli.operands import (
+    OPEN,
     check_dtype,
     check_format,
     load,
@@ -21,6 +22,7 @@ from sparsecc.cli.operands import (
     parse_shapes,
 )
 from sparsecc.cli.output import note, result_json, result_text, show_json, show_text
+from sparsecc.cli.plans import opened, plan_options, save_plan
 from sparsecc.diagnostics import FileError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -99,13 +101,21 @@ def _kernel(options: Namespace) -> tuple[Kernel, dict[str, Any]]:
     """The kernel of a command line, and the operands that came with it."""
     formats = pairs(options.format, "a format NAME=FORMAT")
     for spelling in formats.values():
-        check_format(spelling)
+        if spelling != OPEN:
+            check_format(spelling)
     dtypes = parse_dtypes(options.dtype)
     if options.out_format is not None:
         check_format(options.out_format)
     named = parse_operands(options.operands)
     program: str = options.program
+    is_open = opened(named, formats)
     if program == "-" or program.endswith(".mlir"):
+        if is_open:
+            raise UsageError(
+                f"{next(iter(is_open))}=FILE:* does not go with an .mlir file",
+                place="sparsecc",
+                help="its types say which formats are open: #sparse_tensor.encoding<*>",
+            )
         return _mlir_kernel(options), load(named, formats, dtypes)
     if "=" not in program:
         raise UsageError(
@@ -127,10 +137,12 @@ def _kernel(options: Namespace) -> tuple[Kernel, dict[str, Any]]:
         _check_extents(program, operands, options.extent)
     else:
         given |= _specs(program, formats, dtypes, parse_shapes(options.shape), set(operands))
-    return _expression_kernel(options, given), operands
+    return _expression_kernel(options, given, is_open), operands
 
 
-def _expression_kernel(options: Namespace, given: dict[str, Any]) -> Kernel:
+def _expression_kernel(
+    options: Namespace, given: dict[str, Any], is_open: dict[str, str]
+) -> Kernel:
     from inspect import signature
 
     from sparsecc import api
@@ -147,14 +159,22 @@ def _expression_kernel(options: Namespace, given: dict[str, Any]) -> Kernel:
             help="rename it: the name is an option's",
         )
     out_dtype = None if options.out_dtype is None else check_dtype(options.out_dtype)
-    return api.compile(
+    chosen = plan_options(options)
+    if is_open:
+        chosen["formats"] = is_open
+    if options.command == "run" and "plan" not in chosen:
+        chosen.setdefault("calls", options.time + 1)
+    kernel = api.compile(
         options.program,
         out=options.out_format,
         out_dtype=out_dtype,
         target=options.target,
         **_gpu_options(options),
+        **chosen,
         **given,
     )
+    save_plan(kernel, options)
+    return kernel
 
 
 def _gpu_options(options: Namespace) -> dict[str, Any]:
@@ -195,9 +215,15 @@ def _mlir_kernel(options: Namespace) -> Kernel:
         source = sys.stdin.read()
     elif not Path(source).is_file():
         raise FileError("there is no such file", place=source)
-    return api.compile_mlir(
-        source, entry=options.entry, target=options.target, **_gpu_options(options)
+    kernel = api.compile_mlir(
+        source,
+        entry=options.entry,
+        target=options.target,
+        **_gpu_options(options),
+        **plan_options(options),
     )
+    save_plan(kernel, options)
+    return kernel
 
 
 def _specs(
@@ -228,7 +254,8 @@ def _specs(
             raise UsageError(
                 f"--shape gives {name!r} {len(shape)} extents, but it has {rank}", place="sparsecc"
             )
-        format = str(check_format(formats[name], rank)) if name in formats else "dense"
+        format = formats.get(name, "dense")
+        format = format if format == OPEN else str(check_format(format, rank))
         specs[name] = api.Spec(shape, dtypes.get(name, dtypes.get("", "f64")), format)
     return specs
 

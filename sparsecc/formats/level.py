@@ -23,6 +23,10 @@ Ints = npt.NDArray[np.int64]
 AnyInts = npt.NDArray[np.integer[Any]]
 
 
+Span = tuple[int, int]
+"""Positions ``[lo, hi)``."""
+
+
 class Ability(Enum):
     """What a level can do for a compiler; code asks for abilities, never for a class."""
 
@@ -130,6 +134,11 @@ class Level(ABC):
     @abstractmethod
     def unpack(self, arrays: LevelArrays, parent_count: int, size: int) -> Unpacked:
         """Every position of the level, in storage order."""
+
+    def cut(self, arrays: LevelArrays, span: Span, size: int) -> tuple[LevelArrays, Span] | None:
+        """The arrays of the parents ``[lo, hi)`` alone, and the positions that these have here; the arrays may
+        share memory. None: a level that can't be cut."""
+        return None
 
     @abstractmethod
     def problems(self, arrays: LevelArrays, parent_count: int, size: int) -> tuple[list[str], int]:

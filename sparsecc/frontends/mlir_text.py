@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from sparsecc.diagnostics import FileError, IRError, Note, Source, Span, SparseccError, did_you_mean
 from sparsecc.dialects.registry import make_context
+from sparsecc.dialects.sparse_tensor.argument_facts import verify_facts
 from sparsecc.dialects.sparse_tensor.types import op_place, verify_types
 from sparsecc.dialects.text.parser import ModuleParser
 
@@ -142,6 +143,7 @@ def verify_module(module: ModuleOp, source: Source | None = None) -> None:
         raise TooDeep(place=source.name if source is not None else "") from None
     except Exception as error:
         raise _located(module, error, source) from None
+    verify_facts(module)
 
 
 def _located(module: ModuleOp, error: Exception, source: Source | None) -> IRError:

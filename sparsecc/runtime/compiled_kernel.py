@@ -35,6 +35,8 @@ from sparsecc.runtime.call_checks import checked_operands, missing_help, unwrita
 from sparsecc.runtime.execute import Executor, Function
 from sparsecc.runtime.library_text import library_lines
 from sparsecc.runtime.torch_guards import refuse_grad
+from sparsecc.selection.decision import Decision
+from sparsecc.selection.saved_plans import SavedPlan
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -173,6 +175,9 @@ class Kernel:
     """Keeps the machine code in memory."""
     notes: list[str] = field(default_factory=list[str])
     """What calls have done beside running: conversions of operands."""
+    decision: Decision | None = None
+    """The plans that a strategy ranked for it; None where nothing was to be chosen."""
+    saved_plan: SavedPlan | None = None
 
     def __post_init__(self) -> None:
         results = self.plan.results
@@ -286,7 +291,20 @@ class Kernel:
             tensor.values.reshape(tensor.shape) if tensor.format.is_row_major else tensor.to_numpy()
         )
 
+    def prepare(self, operands: Mapping[str, Any] | None = None, /, **named: Any) -> dict[str, Any]:
+        """Operands in the formats of this kernel, to be given to calls that then convert nothing.
+
+        ``operands`` holds those whose names are not Python's. Raises OperandError."""
+        checked_operands(operands or {})
+        tensors = self.bind({**(operands or {}), **named})
+        return dict(zip(self.slots, tensors, strict=True))
+
     # -- asking --------------------------------------------------------------------------------
+
+    def plan_json(self) -> str:
+        """The plan that it was made with, as JSON: ``plan=`` of it makes the same kernel again."""
+        assert self.saved_plan is not None, "a kernel that the driver has not made"
+        return self.saved_plan.text()
 
     @cached_property
     def formats(self) -> dict[str, str]:

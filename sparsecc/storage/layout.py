@@ -20,7 +20,10 @@ AnyArray = npt.NDArray[Any]
 
 def is_nonzero(values: AnyArray) -> npt.NDArray[np.bool_]:
     """Where values are not 0 (NaN is not)."""
-    if values.dtype.name == "bfloat16":  # its own comparison warns of NaN, and is slow
+    if values.dtype.name in (
+        "bfloat16",
+        "float16",
+    ):  # their own comparisons are slow, and bfloat16's warns of NaN
         return (values.view(np.uint16) & np.uint16(0x7FFF)) != 0
     return values != 0
 

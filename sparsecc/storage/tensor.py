@@ -19,6 +19,7 @@ import numpy.typing as npt
 from sparsecc.diagnostics import LimitError, OperandError
 from sparsecc.formats import Ability, Format, LevelArrays, known_name
 from sparsecc.formats.level import AnyInts
+from sparsecc.statistics import Statistics
 from sparsecc.storage import compiled, limits
 from sparsecc.storage.layout import block_depth, dim_coordinates, from_level_array, is_nonzero
 from sparsecc.storage.order import combine, linear_key, sort_and_combine, sorted_order, split_key
@@ -34,6 +35,7 @@ LATE: dict[str, str] = {
     "to_scipy": "sparsecc.storage.exchange:to_scipy",
     "to_torch": "sparsecc.storage.exchange:to_torch",
     "save": "sparsecc.storage.files:write",
+    "statistics": "sparsecc.storage.statistics:statistics",
 }
 
 
@@ -168,6 +170,10 @@ class SparseTensor:
             flat, block = flat[keep], block[keep]
         inner = split_key(flat - block * tail, sizes[depth:])
         return [c[block] for c in coords] + inner, self.values[flat]
+
+    def statistics(self) -> Statistics:
+        """The pattern in numbers; of more than two million entries partly estimated (``exact`` says so)."""
+        return cast(Statistics, _late("statistics")(self))
 
     # -- checking ------------------------------------------------------------------------------
 

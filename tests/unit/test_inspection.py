@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sparsecc.inspection import MATRIX_FORMATS, Inspection, Matrix, block_fill, inspect
+from sparsecc.inspection import MATRIX_FORMATS, Inspection, Matrix, inspect
+from sparsecc.statistics import Statistics
 from sparsecc.storage.ingest import asarray, from_coords
 
 
@@ -70,7 +71,7 @@ def test_block_fill_against_counting() -> None:
         ]
         touched = [tile for tile in tiles if tile.any()]
         assert blocks.count == len(touched)
-        assert blocks.fill == np.count_nonzero(dense) / sum(tile.size for tile in touched)
+        assert blocks.fill == np.count_nonzero(dense) / (len(touched) * size * size)
 
 
 def test_group_fit_against_counting() -> None:
@@ -116,8 +117,8 @@ def test_empty_shapes() -> None:
         found = of(np.zeros(shape))
         assert found.density == 0.0
         assert found.text()
-    none = np.zeros(0, dtype=np.int64)
-    assert block_fill(none, none, 2, (0, 0)).fill == 0.0
+        assert found.matrix is not None
+        assert [b.fill for b in found.matrix.blocks] == [0.0] * 4
 
 
 def test_scalar_and_vector() -> None:
@@ -130,4 +131,6 @@ def test_text_and_json() -> None:
     text = found.text()
     for word in ("9 x 9", "CSR", "density", "band", "symmetry", "2 x 2", "2:4", "bytes in"):
         assert word in text
-    assert json.loads(json.dumps(found.to_json()))["matrix"]["diagonals"] > 0
+    read = json.loads(json.dumps(found.to_json()))
+    assert read["matrix"]["diagonals"] > 0
+    assert Statistics.from_json(read["statistics"]) == found.statistics

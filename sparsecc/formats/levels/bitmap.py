@@ -18,7 +18,16 @@ import numpy.typing as npt
 
 from sparsecc.diagnostics import LimitError
 from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
-from sparsecc.formats.level import Ability, AnyInts, Ints, Level, LevelArrays, Packed, Unpacked
+from sparsecc.formats.level import (
+    Ability,
+    AnyInts,
+    Ints,
+    Level,
+    LevelArrays,
+    Packed,
+    Span,
+    Unpacked,
+)
 
 Words = npt.NDArray[np.uint32]
 
@@ -74,6 +83,13 @@ class Bitmap(Level):
         word = there[which]
         parents = word // row if row else word
         return Unpacked(parents, (word - parents * row) * BITS + bit)
+
+    def cut(self, arrays: LevelArrays, span: Span, size: int) -> tuple[LevelArrays, Span]:
+        positions, words = arrays.positions, arrays.coordinates
+        assert positions is not None and words is not None
+        lo, hi = (at * words_of(size) for at in span)
+        kept = LevelArrays(positions[lo : hi + 1] - positions[lo], words[lo:hi])
+        return kept, (int(positions[lo]), int(positions[hi]))
 
     def problems(self, arrays: LevelArrays, parent_count: int, size: int) -> tuple[list[str], int]:
         positions, coordinates = arrays.positions, arrays.coordinates

@@ -8,7 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
-from sparsecc.formats.level import Ability, AnyInts, Ints, Level, LevelArrays, Packed, Unpacked
+from sparsecc.formats.level import (
+    Ability,
+    AnyInts,
+    Ints,
+    Level,
+    LevelArrays,
+    Packed,
+    Span,
+    Unpacked,
+)
 
 
 def order_problems(level: Level, parents: Ints, coordinates: AnyInts) -> list[str]:
@@ -62,6 +71,15 @@ class Compressed(Level):
         counts = np.diff(arrays.positions[: parent_count + 1].astype(np.int64))
         parents = np.repeat(np.arange(parent_count, dtype=np.int64), counts)
         return Unpacked(parents, arrays.coordinates[: len(parents)].astype(np.int64))
+
+    def cut(self, arrays: LevelArrays, span: Span, size: int) -> tuple[LevelArrays, Span]:
+        positions, coordinates = arrays.positions, arrays.coordinates
+        assert positions is not None and coordinates is not None
+        lo, hi = span
+        first, end = int(positions[lo]), int(positions[hi])
+        # Unsigned positions do not go below 0: the first is the smallest.
+        kept = positions[lo : hi + 1] - positions[lo]
+        return LevelArrays(kept, coordinates[first:end]), (first, end)
 
     def problems(self, arrays: LevelArrays, parent_count: int, size: int) -> tuple[list[str], int]:
         positions, coordinates = arrays.positions, arrays.coordinates

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
-from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Unpacked
+from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Span, Unpacked
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class Dense(Level):
     def unpack(self, arrays: LevelArrays, parent_count: int, size: int) -> Unpacked:
         parents = np.repeat(np.arange(parent_count, dtype=np.int64), size)
         return Unpacked(parents, np.tile(np.arange(size, dtype=np.int64), parent_count))
+
+    def cut(self, arrays: LevelArrays, span: Span, size: int) -> tuple[LevelArrays, Span]:
+        lo, hi = span
+        return arrays, (lo * size, hi * size)
 
     def problems(self, arrays: LevelArrays, parent_count: int, size: int) -> tuple[list[str], int]:
         return [], parent_count * size

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsecc.diagnostics import LimitError
 from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
-from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Unpacked
+from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Span, Unpacked
 from sparsecc.formats.levels.compressed import order_problems, range_problems
 
 MAX_SLOTS = 1 << 27
@@ -54,6 +54,11 @@ class Padded(Level):
         coordinates = arrays.coordinates[: len(parents)].astype(np.int64)
         valid = coordinates < size
         return Unpacked(parents, coordinates, None if valid.all() else valid)
+
+    def cut(self, arrays: LevelArrays, span: Span, size: int) -> tuple[LevelArrays, Span]:
+        assert arrays.positions is not None and arrays.coordinates is not None
+        lo, hi = (at * int(arrays.positions[0]) for at in span)
+        return LevelArrays(arrays.positions, arrays.coordinates[lo:hi]), (lo, hi)
 
     def problems(self, arrays: LevelArrays, parent_count: int, size: int) -> tuple[list[str], int]:
         positions, coordinates = arrays.positions, arrays.coordinates

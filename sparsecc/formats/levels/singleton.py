@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsecc.diagnostics import FormatError
 from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
-from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Unpacked
+from sparsecc.formats.level import Ability, Ints, Level, LevelArrays, Packed, Span, Unpacked
 from sparsecc.formats.levels.compressed import range_problems
 
 
@@ -49,6 +49,11 @@ class Singleton(Level):
         assert arrays.coordinates is not None
         parents = np.arange(parent_count, dtype=np.int64)
         return Unpacked(parents, arrays.coordinates[:parent_count].astype(np.int64))
+
+    def cut(self, arrays: LevelArrays, span: Span, size: int) -> tuple[LevelArrays, Span]:
+        assert arrays.coordinates is not None
+        lo, hi = span
+        return LevelArrays(None, arrays.coordinates[lo:hi]), span
 
     def problems(self, arrays: LevelArrays, parent_count: int, size: int) -> tuple[list[str], int]:
         coordinates = arrays.coordinates

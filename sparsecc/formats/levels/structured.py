@@ -10,7 +10,16 @@ import numpy as np
 
 from sparsecc.diagnostics import FormatError
 from sparsecc.formats.builder import LevelCode, LoopBuilder, Value
-from sparsecc.formats.level import Ability, AnyInts, Ints, Level, LevelArrays, Packed, Unpacked
+from sparsecc.formats.level import (
+    Ability,
+    AnyInts,
+    Ints,
+    Level,
+    LevelArrays,
+    Packed,
+    Span,
+    Unpacked,
+)
 from sparsecc.formats.levels.compressed import order_problems, range_problems
 
 
@@ -98,6 +107,11 @@ class Structured(Level):
         assert arrays.coordinates is not None
         parents = np.repeat(np.arange(parent_count, dtype=np.int64), self.n)
         return Unpacked(parents, arrays.coordinates[: len(parents)].astype(np.int64))
+
+    def cut(self, arrays: LevelArrays, span: Span, size: int) -> tuple[LevelArrays, Span]:
+        assert arrays.coordinates is not None
+        lo, hi = (at * self.n for at in span)
+        return LevelArrays(None, arrays.coordinates[lo:hi]), (lo, hi)
 
     def problems(self, arrays: LevelArrays, parent_count: int, size: int) -> tuple[list[str], int]:
         coordinates = arrays.coordinates

@@ -218,7 +218,8 @@ def first_choice(size: int, **options: str) -> tuple[int, ...]:
 def test_what_was_measured_fastest_leads_where_registers_have_room() -> None:
     for size, tokens, expected in (
         (16, "64", (64, 4, 1)), (32, "64", (64, 4, 2)), (64, "64", (64, 2, 4)),
-        (16, "512", (256, 1, 4)), (32, "512", (256, 1, 4)), (64, "512", (256, 1, 8)),
+        (16, "128", (128, 1, 2)), (32, "128", (128, 1, 2)), (64, "128", (128, 1, 4)),
+        (16, "512", (256, 1, 2)), (32, "512", (256, 1, 2)), (64, "512", (256, 1, 8)),
     ):  # fmt: skip
         assert first_choice(size, tokens=tokens, even="true") == expected
     assert first_choice(32, tokens="64") == (64, 2, 4)

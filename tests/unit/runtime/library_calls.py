@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sparsecc import api, driver
+from sparsecc import driver
 from sparsecc.runtime.compiled_kernel import Kernel
+from sparsecc.specs import given_operand
 
 Operands = Mapping[str, Any]
 
@@ -19,7 +20,7 @@ def compiled(
 ) -> Kernel:
     """An expression for operands (Specs too), by engines."""
     gpu = options.get("target", "cpu") != "cpu"
-    specs = tuple((n, api._operand(n, v, gpu)[0]) for n, v in operands.items())  # pyright: ignore[reportPrivateUsage]
+    specs = tuple((n, given_operand(n, v, gpu).spec) for n, v in operands.items())
     return driver.compile_request(
         driver.Request("expression", text, specs, out, engines=engines, **options)
     )

@@ -64,3 +64,11 @@ def two_of_four(shape: tuple[int, ...], seed: int = 0) -> Any:
     array[..., 1::4] = 0
     array[..., 2::4] = 0
     return array
+
+
+def tiles(there: Any, rows: int, columns: int) -> Any:
+    """The entries of each block of a matrix, filled up beyond the edge."""
+    grown = [(0, -there.shape[0] % rows), (0, -there.shape[1] % columns)]
+    padded = np.pad(there, grown)
+    split = (padded.shape[0] // rows, rows, padded.shape[1] // columns, columns)
+    return np.count_nonzero(padded.reshape(split), axis=(1, 3))

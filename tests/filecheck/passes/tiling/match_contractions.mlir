@@ -94,7 +94,7 @@ func.func @other(%W: tensor<?x?xf32, #W>, %B: tensor<?x?xf32>, %z: tensor<?x?xf3
 // CHECK:         tile.store_fragments %y into %C[%n, %t] : tensor<512x64xi8>
 
 // CHECK:       func.func @contraction2(
-// CHECK-SAME:      tile.schedule = #tile.schedule<"ring", {tiles = 7, warps = 8, split = 1, steps = 4, ahead = 2, tokens = 8, splitk = 1}>
+// CHECK-SAME:      tile.schedule = #tile.schedule<"ring", {tiles = 4, warps = 4, split = 1, steps = 4, ahead = 4, tokens = 8, splitk = 1}>
 // CHECK:         %sum = tile.accumulate %k along %W dim 1 carry %acc : tensor<14336x4096xbf16, #{{.*}}> -> f32 {
 // CHECK-NEXT:      %values, %metadata, %entries = tile.load_packed %W[%n, %k] : tensor<14336x4096xbf16, #{{.*}}>
 // CHECK-NEXT:      %x = tile.load_fragments %X[%t, %k] : tensor<8x4096xbf16>

@@ -1,0 +1,106 @@
+"""Asking a strategy: its plans are checked, and the first is the one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import cast
+
+from sparsecc.diagnostics import PassError, SparseccError
+from sparsecc.passes.selection.apply_plan import fitted, open_operands
+from sparsecc.passes.selection.keep_meaning import SameMeaning, unsafe_operation
+from sparsecc.passes.selection.read_problem import View
+from sparsecc.selection.candidate import Candidate, Ranked
+from sparsecc.selection.decision import Decision
+from sparsecc.selection.engines import present
+from sparsecc.selection.problem import Problem, Strategy
+from sparsecc.selection.registry import BadStrategy, space_of
+from sparsecc.targets import Target
+
+
+class StrategyFailed(PassError):
+    text = "strategy {name!r} fails: {problem}"
+    help_text = "it is a fault of the strategy; name another, or the formats"
+
+
+class IllegalPlan(PassError):
+    text = "strategy {name!r} gives {plan}, which is no legal plan of the problem"
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a choice depends on beside the program. ``calls``: over how many conversions are spread (None: they are
+    not counted). ``sizes``: extents by index. ``measure``: seconds of a call of a plan, where plans can be run."""
+
+    target: Target
+    calls: float | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    measure: Callable[[Candidate], float] | None = None
+
+
+def choose_plan(view: View, strategy: Strategy, around: Circumstances) -> Decision:
+    """The plans of a function as a strategy ranks them, the first checked.
+
+    Raises StrategyFailed, BadStrategy, IllegalPlan, PlanMisfit, and what the strategy raises of ours."""
+    space = space_of(around.target)
+    if operation := unsafe_operation(view.generics):
+        space = SameMeaning(space, operation)
+    problem = view.problem(around.target, space, around.calls, around.sizes, present(around.target))
+    problem = replace(problem, measure=around.measure)
+    name = strategy.name
+    start = perf_counter()
+    try:
+        given: object = strategy.rank(problem)
+    except SparseccError:
+        raise
+    except Exception as error:  # of a strategy that is not ours
+        raise StrategyFailed(name=name, problem=f"{type(error).__name__}: {error}") from error
+    milliseconds = (perf_counter() - start) * 1e3
+    ranked = _checked(given, name)
+    first = ranked[0]
+    plan = fitted(view, first.candidate, f"strategy {name!r}")
+    _check_legal(view, problem, plan, name)
+    ranked = (replace(first, candidate=plan), *ranked[1:])
+    return Decision.of(problem, ranked, name, milliseconds)
+
+
+def _checked(given: object, name: str) -> tuple[Ranked, ...]:
+    if not isinstance(given, Sequence):
+        problem = f"rank() gives {type(given).__name__}, no sequence of Ranked"
+        raise BadStrategy(name=name, problem=problem)
+    ranked = tuple(cast("Sequence[object]", given))
+    if not ranked:
+        raise BadStrategy(name=name, problem="rank() gives no plan; staying dense is always legal")
+    for one in ranked:
+        if not isinstance(one, Ranked):
+            problem = f"rank() gives {type(one).__name__} among its plans, no Ranked"
+            raise BadStrategy(name=name, problem=problem)
+    return cast("tuple[Ranked, ...]", ranked)
+
+
+def _check_legal(view: View, problem: Problem, plan: Candidate, name: str) -> None:
+    """Raise IllegalPlan for what the target's space has not among its plans."""
+    operands = frozenset(open_operands(view))
+    wanted = _essence(plan, operands)
+    count = len(view.expressions)
+    for known in problem.candidates:
+        engines = known.engines * count if len(known.engines) == 1 else known.engines
+        if _essence(replace(known, engines=engines), operands) == wanted:
+            return
+    refused = next((r for r in problem.refusals if r.what in (str(plan), *_spelled(plan))), None)
+    if refused is not None:
+        raise IllegalPlan(
+            name=name, plan=plan, help=f"{refused.reason}; {refused.remedy}".rstrip("; ")
+        )
+    help = f"it has {len(problem.candidates)} legal plans: take one of problem.candidates"
+    raise IllegalPlan(name=name, plan=plan, help=help)
+
+
+def _essence(plan: Candidate, operands: frozenset[str]) -> tuple[object, ...]:
+    """What is compared of plans: formats of open operands, and engines."""
+    return tuple(pair for pair in plan.formats if pair[0] in operands), plan.engines
+
+
+def _spelled(plan: Candidate) -> list[str]:
+    return [f"{name}={fmt}" for name, fmt in plan.formats]

@@ -1,0 +1,177 @@
+"""``sparsecc research``: strategies compared on recorded times."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from sparsecc.cli.output import note, show_json
+from sparsecc.cli.output import table as show_table
+from sparsecc.diagnostics import PassError, UsageError
+from sparsecc.research import compare as comparing
+from sparsecc.research import corpus as corpora
+from sparsecc.research import harness, metrics, records, report, sources
+from sparsecc.research import table as tables
+from sparsecc.research import transfer as transfers
+from sparsecc.research.harness import Progress, Run
+from sparsecc.research.outcomes import CALLS
+from sparsecc.research.report import Grid
+from sparsecc.research.table import Table
+from sparsecc.selection import registry
+from sparsecc.selection.problem import Strategy
+from sparsecc.targets import known_target
+
+RESULTS = (".csv", ".parquet")
+
+
+def run(options: Namespace) -> None:
+    """``sparsecc research run``."""
+    names = options.strategies or [registry.DEFAULT]
+    if options.output and len(names) > 1:
+        raise UsageError("-o holds the results of one strategy", help="run them one by one")
+    if options.output and not options.output.endswith(RESULTS):
+        raise records.UnknownRecords(path=options.output)
+    found = [strategy_of(name) for name in names]
+    table = sources.table_for(options.corpus, options.target)
+    runs = [run_of(strategy, table, options.split) for strategy in found]
+    if options.output:
+        harness.write_results(runs[0], Path(options.output))
+        note(f"wrote {options.output}")
+    summaries = [metrics.summary(r, table) for r in runs]
+    if options.json:
+        about = {"table": table.name, "split": options.split, "meta": dict(table.meta)}
+        show_json(about | {"strategies": [s.to_json() for s in summaries]})
+        return
+    grids = [report.overview(summaries)]
+    if len(summaries) == 1:
+        grids += report.details(summaries[0])
+    show(grids, options)
+
+
+def strategy_of(name: str) -> Strategy:
+    """A strategy by name or ``package.module:Class``. Raises UsageError."""
+    try:
+        return registry.strategy(name)
+    except PassError as error:
+        raise UsageError(error.message, place="sparsecc", help=error.help) from None
+
+
+def run_of(strategy: Strategy, table: Table, split: str, calls: Sequence[float] = CALLS) -> Run:
+    """A strategy on a table, with a progress bar."""
+    space = registry.space_of(known_target(table.target))
+    with progress(strategy.name) as advance:
+        return harness.run(strategy, table, space, split=split, calls=calls, progress=advance)
+
+
+def compare(options: Namespace) -> None:
+    """``sparsecc research compare``."""
+    runs: list[Run] = []
+    for name in (options.one, options.other):
+        if name.endswith(RESULTS):
+            runs.append(harness.read_results(Path(name)))
+            continue
+        table = sources.table_for(options.corpus, options.target)
+        runs.append(run_of(strategy_of(name), table, options.split, ()))
+    found = comparing.compare(*runs)
+    if options.json:
+        show_json(found.to_json())
+        return
+    show(report.comparison(found), options)
+    for count, name in ((found.only_one, found.one), (found.only_other, found.other)):
+        if count:
+            note(f"{count} problems that {name} alone decided are not compared")
+
+
+def transfer(options: Namespace) -> None:
+    """``sparsecc research transfer``."""
+    strategies = [strategy_of(name) for name in options.strategies or [registry.DEFAULT]]
+    found = [tables.read_table(name) for name in options.tables or tables.names()]
+    if not found:
+        raise tables.UnknownTable(name="builtin", help="none ships; pass --table")
+    believed = options.believed or list(dict.fromkeys(t.target for t in found))
+    matrices = [
+        transfers.matrix(strategy, found, believed, registry.space_of, options.split)
+        for strategy in strategies
+    ]
+    if options.json:
+        show_json(
+            {
+                strategy.name: [vars(cell) for cell in cells]
+                for strategy, cells in zip(strategies, matrices, strict=True)
+            }
+        )
+        return
+    show([report.transfers(strategy.name, cells)
+          for strategy, cells in zip(strategies, matrices, strict=True)], options)  # fmt: skip
+
+
+def corpus(options: Namespace) -> None:
+    """``sparsecc research corpus``."""
+    if options.name:
+        found = corpora.problems(options.name)
+        if options.json:
+            show_json([p.to_json() | {"held_out": p.held_out} for p in found])
+        else:
+            show([report.of_problems(found)], options)
+        return
+    known = {name: corpora.problems(name) for name in corpora.CORPORA}
+    if options.json:
+        show_json({name: len(found) for name, found in known.items()})
+    else:
+        show([report.of_corpus(name, found) for name, found in known.items()], options)
+
+
+def table(options: Namespace) -> None:
+    """``sparsecc research table``."""
+    if not options.name:
+        shipped = {name: target for target, all in sources.shipped().items() for name in all}
+        if options.json:
+            show_json(shipped)
+        else:
+            show([Grid("", ("table", "target"), tuple(shipped.items()))], options)
+        return
+    found = tables.read_table(options.name)
+    if options.output:
+        records.write_rows(
+            Path(options.output), tables.COLUMNS, list(found.rows()), dict(found.meta)
+        )
+        note(f"wrote {options.output}")
+    if options.json:
+        show_json({"name": found.name, "meta": dict(found.meta), "problems": len(found.problems)})
+        return
+    print("\n".join(f"{key}: {value}" for key, value in found.meta.items()) + "\n")
+    show(report.of_table(found), options)
+
+
+def show(grids: Sequence[Grid], options: Namespace) -> None:
+    """Print tables, each under its title."""
+    for number, grid in enumerate(grids):
+        if number:
+            print()
+        if grid.title:
+            print(f"**{grid.title}**\n" if options.markdown else f"{grid.title}\n")
+        if options.markdown:
+            print(grid.markdown(), end="")
+        else:
+            show_table(grid.heads, grid.rows)
+
+
+@contextmanager
+def progress(title: str) -> Generator[Progress | None]:
+    """A bar on stderr, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    with Bars(console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(title)
+
+        def advance(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total)
+
+        yield advance

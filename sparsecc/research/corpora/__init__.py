@@ -1,0 +1,1 @@
+"""The built-in corpora: ``corpus.CORPORA`` is their table."""

@@ -1,0 +1,72 @@
+"""What it costs to bring an operand from the format it is stored in to another, once.
+
+By route, ``entry`` seconds an entry and ``cell`` seconds a stored place of the target (or of the source, if that is
+larger), as in storage's graph of conversions:
+
+``relabel``      rows and sorted coordinates, row numbers repeated or counted
+``transpose``    rows to columns: a counting sort
+``blocks``       rows to blocks and back
+``dense``        from or to dense, in the order of rows
+``across``       from or to dense, in the order of columns
+``pack``         to groups of four or bitmaps
+``order``        between formats that list entries in the same order
+``sort``         anything else: all entries are sorted
+"""
+
+from __future__ import annotations
+
+from sparsecc.selection.calibrations import Calibration
+from sparsecc.selection.footprint import footprint, order_of
+from sparsecc.statistics import Statistics
+
+FAMILY = "conversion"
+ROUTES = ("relabel", "transpose", "blocks", "dense", "across", "pack", "order", "sort")
+
+
+def family_of(fmt: str) -> str:
+    return fmt.partition("(")[0]
+
+
+def listed_by(fmt: str, rank: int) -> tuple[int, ...]:
+    """The order of dimensions in which a format lists its entries; empty for blocks."""
+    if fmt in ("CSC", "DCSC", "dense:1,0"):
+        return (1, 0)
+    if fmt.startswith("CSF"):
+        return order_of(fmt) or tuple(range(rank))
+    return () if fmt.startswith("BSR") else tuple(range(rank))
+
+
+def route(source: str, wanted: str, rank: int) -> str:
+    """How one format becomes another; empty if nothing is to be done."""
+    if source == wanted:
+        return ""
+    families = {family_of(source), family_of(wanted)}
+    same = listed_by(source, rank) == listed_by(wanted, rank)
+    if families & {"2:4", "2:4+CSR", "BITMAP"}:
+        return "pack"
+    if "dense" in families:
+        return "blocks" if "BSR" in families else "dense" if same else "across"
+    if families <= {"CSR", "COO"} or families <= {"CSC"}:
+        return "relabel"
+    if families == {"CSR", "CSC"}:
+        return "transpose"
+    if families in ({"CSR", "BSR"}, {"BSR"}):
+        return "blocks"
+    return "order" if same else "sort"
+
+
+def amounts(source: str, wanted: str, s: Statistics) -> tuple[str, dict[str, float]]:
+    """The route, and the entries and places that it touches."""
+    by = route(source, wanted, len(s.shape))
+    places = max(footprint(fmt, s).entries for fmt in (source, wanted))
+    if "BITMAP" in (source, wanted):
+        places = max(places, footprint("dense", s).entries)
+    return by, {"entry": float(s.nnz), "cell": places - s.nnz, "call": 1.0}
+
+
+def conversion_seconds(source: str, wanted: str, s: Statistics, calibration: Calibration) -> float:
+    """Seconds to convert a tensor once."""
+    by, found = amounts(source, wanted, s)
+    if not by:
+        return 0.0
+    return sum(n * calibration.cost(f"{FAMILY}-{by}", unit) for unit, n in found.items())

@@ -1,0 +1,126 @@
+"""Every kernel family with its units of work, and what a unit costs at first: before anybody has measured.
+
+The numbers are seconds, from data sheets and from the tables in ``docs/benchmarks``. ``sparsecc calibrate`` and
+``sparsecc.research.fit`` start from them, and keep those that their measurements do not reach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Units = Mapping[str, float]
+
+_STREAM: Units = {"from_l2": 2.5e-11, "from_l3": 5e-11, "from_dram": 8e-11, "call": 1.2e-5}
+_GATHER: Units = {"gather_l2": 1e-9, "gather_l3": 3e-9, "gather_dram": 1.2e-8}
+_ROWS: Units = {"x_l2": 1.5e-11, "x_l3": 4e-11, "x_dram": 8e-11}
+_STEPS: Units = {"wide": 2e-9, "narrow": 8e-10, "single": 8e-10}
+_VECTOR: Units = {**_STREAM, **_GATHER, "entry": 8e-10, "row": 1.5e-9, "uneven": 2e-9}
+_MATRIX: Units = {**_STREAM, **_ROWS, **_STEPS, "row": 2e-9, "uneven": 2e-9, "stored": 2e-11}
+_SAMPLED: Units = {**_STREAM, **_ROWS, "entry": 3e-9, "term": 2.8e-10, "row": 2e-9, "uneven": 2e-9}
+_FIBERS: Units = {
+    **_STREAM, **_ROWS, **_STEPS, "fiber": 3e-9, "fiber_wide": 2e-9, "fiber_narrow": 8e-10,
+    "fiber_single": 8e-10,
+}  # fmt: skip
+_SCIPY: Units = {**_STREAM, "call": 5e-6}
+
+_WALKS = ("rows", "columns", "coordinates", "used-rows", "used-columns", "padded")
+
+CPU: dict[str, Units] = {
+    **{f"spmv-{walk}": _VECTOR for walk in _WALKS},
+    "spmv-blocks": {**_STREAM, **_GATHER, "block": 2e-9, "cell": 6e-10, "strip": 5e-10, "row": 2e-9, "uneven": 2e-9},
+    "spmv-dense": {**_STREAM, "cell": 7e-10, "row": 2e-9},
+    **{f"spmm-{walk}": _MATRIX for walk in (*_WALKS, "dense")},
+    "spmm-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10},
+    **{f"strided-{walk}": _MATRIX for walk in (*_WALKS, "dense")},
+    "strided-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10},
+    **{f"sddmm-{walk}": _SAMPLED for walk in (*_WALKS, "blocks", "dense")},
+    **{f"mttkrp-{walk}": _FIBERS for walk in ("outer", "middle", "inner", "coordinates", "dense")},
+    "general": {**_STREAM, "step": 3e-9},
+    "blas-vector": {**_STREAM, "mac": 1.2e-10, "call": 2e-6},
+    "blas-matrix": {**_STREAM, "mac": 4e-11, "weight": 1e-11, "result": 2e-11, "call": 5e-6},
+    **{
+        f"scipy-spmv-{name}": {**_SCIPY, **_GATHER, "entry": 8e-10, "row": 1.5e-9, "uneven": 2e-9}
+        for name in ("csr", "csc", "coo")
+    },
+    "scipy-spmv-bsr": {
+        **_SCIPY, **_GATHER, "block": 2e-9, "cell": 1e-9, "strip": 5e-10, "row": 2e-9, "uneven": 2e-9,
+    },
+    **{
+        f"scipy-spmm-{name}": {**_SCIPY, **_ROWS, **_STEPS, "wide": 6e-9, "row": 2e-9, "uneven": 2e-9, "stored": 4e-11}
+        for name in ("csr", "csc", "coo")
+    },
+    "scipy-spmm-bsr": {
+        **_SCIPY, **_ROWS, **_STEPS, "wide": 1e-8, "row": 2e-9, "uneven": 2e-9, "block": 5e-9,
+        "strip": 1e-9, "stored": 4e-11,
+    },
+    **{
+        f"conversion-{route}": {"entry": entry, "cell": cell, "call": 2e-5}
+        for route, entry, cell in (
+            ("relabel", 1e-9, 0.0), ("transpose", 8e-9, 0.0), ("blocks", 2.5e-8, 1e-9),
+            ("dense", 1e-8, 2e-9), ("across", 1e-8, 1e-8), ("pack", 8e-8, 1e-8),
+            ("order", 3e-8, 1e-9), ("sort", 8e-8, 1e-9),
+        )
+    },
+}  # fmt: skip
+
+_COLD, _WARM = 1 / 4.4e12, 1 / 6e12
+_READ: Units = {"cold": _COLD, "warm": _WARM, "call": 3.2e-6}
+_HALF = 1 / 3.5e14
+"""Seconds of a multiplication of 16 bits by matrix units at what they reach (700 Tflop/s)."""
+_GATHERED: Units = {"x_l2": 1 / 6e12, "x_dram": 1 / 2.5e12, "entry": 1e-11, "segment": 2e-10}
+
+GPU: dict[str, Units] = {
+    "2:4-ring": {**_READ, "mac": _HALF, "x_l2": 1e-14, "wave": 2e-7},
+    "2:4-staged": {**_READ, "mac": _HALF, "x_l2": 5e-14, "wave": 5e-7},
+    "2:4-warpgroup": {**_READ, "mac": _HALF, "x_l2": 5e-14, "wave": 5e-7},
+    "2:4-spread": {**_READ, "mac": 2 * _HALF, "x_l2": 5e-14, "wave": 5e-7},
+    "2:4+CSR": {**_READ, "mac": _HALF, "x_l2": 3e-14, "entry": 5e-13, "decode": 1e-13},
+    **{
+        f"blocks-{size}-{bits}": {
+            **_READ, "mac": 3 * mac, "x_l2": 1 / 4e12, "block": 1e-11, "wave": 5e-7, "long": 1e-9,
+        }
+        for size in (16, 32, 64)
+        for bits, mac in (("8", _HALF / 2), ("16", _HALF), ("32", 4 * _HALF))
+    },
+    "bitmap": {**_READ, "mac": 3 * _HALF, "decode": 1e-12, "x_l2": 5e-14, "wave": 5e-7},
+    **{
+        f"segments-{bits}": {**_READ, **_GATHERED, "long": 1e-9}
+        for bits in ("8", "16", "32", "64")
+    },
+    "rows-general": {**_READ, **_GATHERED, "term": 4e-12, "program": 1e-10, "long": 2e-8},
+    "vector-groups": {**_READ, "entry": 1.9e-12, "segment": 1e-11, "long": 1e-10},
+    "vector-bins": {**_READ, "entry": 2e-12, "segment": 1e-11, "long": 1e-10},
+    "dense-general": {**_READ, "mac": 2e-13},
+    "sampled": {**_READ, **_GATHERED, "call": 4e-6},
+    "sampled-dense": {**_READ, "mac": 2e-13},
+    "general": {**_READ, "step": 1e-10},
+    **{
+        f"cublas-{bits}": {**_READ, "mac": mac, "wave": 1e-11, "call": 4e-6, "split": 1.5e-6}
+        for bits, mac in (("8", _HALF / 2), ("16", _HALF), ("32", 1 / 2.5e13), ("64", 1 / 2.5e13))
+    },
+    **{f"cublas-vector-{bits}": {"cold": _COLD, "call": 3e-6} for bits in ("8", "16", "32", "64")},
+    "cusparselt": {**_READ, "mac": 1 / 3.1e14, "wave": 1e-11, "call": 5e-6},
+    **{
+        f"cusparse-{bits}": {**_READ, **_GATHERED, "entry": 5e-11, "long": 1e-8, "call": 6e-6}
+        for bits in ("8", "16", "32", "64")
+    },
+    **{
+        f"cusparse-vector-{bits}": {**_READ, "entry": 1.7e-12, "segment": 2e-11, "call": 8e-6}
+        for bits in ("8", "16", "32", "64")
+    },
+    **{
+        f"conversion-{route}": {"entry": entry, "cell": cell, "call": 2e-4}
+        for route, entry, cell in (
+            ("relabel", 1e-11, 0.0), ("transpose", 2e-10, 0.0), ("blocks", 2e-10, 1e-11),
+            ("dense", 2e-11, 5e-12), ("across", 2e-11, 1e-11), ("pack", 2e-10, 5e-11),
+            ("order", 2e-10, 1e-11), ("sort", 5e-10, 1e-11),
+        )
+    },
+}  # fmt: skip
+
+FAMILIES: dict[str, dict[str, Units]] = {"cpu": CPU, "triton": GPU}
+"""By backend."""
+SIZES: dict[str, dict[str, float]] = {
+    "cpu": {"l1": 32e3, "l2": 1e6, "l3": 16e6},
+    "triton": {"l2": 50e6, "processors": 132},
+}
+"""What a machine has, where nobody says: bytes of its caches, processors."""

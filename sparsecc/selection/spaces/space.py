@@ -1,0 +1,194 @@
+"""What spaces share: plans are the product of the formats of open tensors and of the engines of each expression.
+
+Where there are more than LARGEST of them, several tensors are open: then plans come from coordinate descent. It starts
+from each tensor's first format, goes through the tensors in turn, and gives each the format with which the predicted
+time of the whole program is least, until a round changes nothing. All plans that were looked at on the way are listed,
+and so are the ones in which every tensor has the same format. The best plan may then be missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from math import prod
+from typing import Protocol
+
+from sparsecc.selection import costs
+from sparsecc.selection.candidate import GENERATED, Candidate, Ranked, Refusal
+from sparsecc.selection.footprint import footprint, largest
+from sparsecc.selection.operations import operands_to_choose
+from sparsecc.selection.problem import Expression, Problem, Tensor
+from sparsecc.selection.spaces import libraries
+
+LARGEST = 512
+"""Plans that are listed one by one."""
+ROUNDS = 8
+MAX_DENSE_BYTES = 1 << 30
+"""Larger dense arrays are not made without being asked for; the same as storage's limit."""
+TINY = 1 << 20
+"""Bytes below which waste is nobody's concern."""
+WASTE = 4.0
+"""So many times the bytes of CSR is too much."""
+FULL = 0.95
+"""The part of the cells from which blocks store what dense does."""
+
+Found = tuple[list[str], list[Refusal]]
+"""What is legal, and what is not."""
+
+
+class Rules(Protocol):
+    """What a backend says of formats: of an operand of an expression, and of a generated kernel for a plan."""
+
+    def formats(self, problem: Problem, expression: Expression, tensor: Tensor) -> Found:
+        """Formats that generated kernels or libraries can take the operand in."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlanSpace:
+    """The legal plans of a target, and what they cost."""
+
+    rules: Rules
+
+    def candidates(self, problem: Problem) -> tuple[tuple[Candidate, ...], tuple[Refusal, ...]]:
+        """All legal plans, and why others are not legal."""
+        refusals: list[Refusal] = []
+        choices: dict[str, list[str]] = {}
+        for tensor in operands_to_choose(problem):
+            legal, refused = self._formats(problem, tensor)
+            choices[tensor.name] = legal
+            refusals += refused
+        engines, refused = libraries.allowed(problem, choices)
+        refusals += refused
+        readers = [[a.name for a in e.inputs if a.name in choices] for e in problem.expressions]
+        count = prod(map(len, choices.values()))
+        if count * prod(max(len(engines(k, {})), 1) for k in range(len(readers))) <= LARGEST:
+            plans = _all(problem, choices, engines)
+        else:
+            plans = self._descent(problem, choices, engines)
+        unique = tuple(islice(dict.fromkeys(plans), LARGEST))
+        return unique, tuple(dict.fromkeys(refusals))
+
+    def predict(self, problem: Problem, candidate: Candidate) -> Ranked:
+        """The predicted time of a call of a plan."""
+        return costs.predict(problem, candidate)
+
+    def _formats(self, problem: Problem, tensor: Tensor) -> Found:
+        """Formats that every expression which reads a tensor can take it in."""
+        readers = [e for e in problem.expressions if tensor.name in {a.name for a in e.inputs}]
+        refusals: list[Refusal] = []
+        legal: list[str] | None = None
+        for expression in readers:
+            found, refused = self.rules.formats(problem, expression, tensor)
+            refusals += refused
+            legal = found if legal is None else [f for f in legal if f in found]
+        kept: list[str] = []
+        for fmt in legal or ["dense"]:
+            refused_too = too_large(tensor, fmt)
+            if refused_too is None:
+                kept.append(fmt)
+            else:
+                refusals.append(refused_too)
+        return kept, refusals
+
+    def _descent(
+        self,
+        problem: Problem,
+        choices: Mapping[str, list[str]],
+        engines: libraries.Engines,
+    ) -> Iterator[Candidate]:
+        formats = {name: found[0] for name, found in choices.items()}
+        common = [f for f in next(iter(choices.values())) if all(f in c for c in choices.values())]
+        for fmt in common:
+            yield self._with_engines(problem, dict.fromkeys(choices, fmt), engines)
+        seen: dict[tuple[tuple[str, str], ...], Candidate] = {}
+        for _ in range(ROUNDS):
+            before = dict(formats)
+            for name, found in choices.items():
+                best, least = formats[name], float("inf")
+                for fmt in found:
+                    trial = {**formats, name: fmt}
+                    key = tuple(sorted(trial.items()))
+                    if key not in seen:
+                        seen[key] = self._with_engines(problem, trial, engines)
+                        yield seen[key]
+                    seconds = self.predict(problem, seen[key]).seconds or 0.0
+                    if seconds < least:
+                        best, least = fmt, seconds
+                formats[name] = best
+            if formats == before:
+                return
+
+    def _with_engines(
+        self, problem: Problem, formats: Mapping[str, str], engines: libraries.Engines
+    ) -> Candidate:
+        """The plan of formats with the cheapest engine of each expression: they do not depend on one another."""
+        chosen = [GENERATED] * len(problem.expressions)
+        for k in range(len(chosen)):
+            options = engines(k, formats)
+            if len(options) > 1:
+                times: list[tuple[float, int]] = []
+                for n, engine in enumerate(options):
+                    trial = Candidate.of(formats, *chosen[:k], engine, *chosen[k + 1 :])
+                    times.append((self.predict(problem, trial).seconds or 0.0, n))
+                chosen[k] = options[min(times)[1]]
+        return Candidate.of(formats, *chosen)
+
+
+def _all(
+    problem: Problem, choices: Mapping[str, Sequence[str]], engines: libraries.Engines
+) -> Iterator[Candidate]:
+    for formats in product(*choices.values()):
+        named = dict(zip(choices, formats, strict=True))
+        options = [engines(k, named) for k in range(len(problem.expressions))]
+        for chosen in product(*options):
+            yield Candidate.of(named, *chosen)
+
+
+def too_large(tensor: Tensor, fmt: str) -> Refusal | None:
+    """Why a format would take too much memory for a tensor; None if it would not, or if nobody knows."""
+    s = tensor.statistics
+    if s is None:
+        return None
+    what = f"{tensor.name}={fmt}"
+    size = footprint(fmt, s).bytes
+    if fmt == "dense" and size > MAX_DENSE_BYTES:
+        return Refusal(
+            what,
+            f"dense {tensor.name} takes {in_units(size)}, more than max_dense_bytes={MAX_DENSE_BYTES}",
+            "keep it sparse",
+        )
+    least = footprint("CSR" if len(s.shape) == 2 else f"COO({len(s.shape)})", s).bytes
+    if fmt in ("dense", "BITMAP", "2:4", "2:4+CSR"):
+        return None
+    entries = footprint(fmt, s).entries
+    if fmt.startswith("BSR") and entries >= FULL * prod(s.shape) and size > TINY:
+        return Refusal(
+            what,
+            f"{entries / max(prod(s.shape), 1):.0%} of its blocks hold an entry: it stores what dense does",
+            "prune whole blocks, or take dense",
+        )
+    if size <= max(WASTE * least, TINY):
+        return None
+    if fmt == "ELL":
+        mean = s.nnz / max(s.shape[0], 1)
+        return Refusal(
+            what,
+            f"the longest row has {largest(s, 0)} entries, the mean row {mean:.3g}: padding to it takes "
+            f"{in_units(size)}, CSR {in_units(least)}",
+            "reorder or split long rows, or take CSR",
+        )
+    filled = s.nnz / max(entries, 1)
+    return Refusal(
+        what,
+        f"only {100 * filled:.2g} % of the cells of its blocks hold an entry: {in_units(size)}, CSR {in_units(least)}",
+        "reorder rows and columns so that entries share blocks, or prune whole blocks",
+    )
+
+
+def in_units(size: float) -> str:
+    """Bytes for a reader."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.3g} {unit}"
+    return f"{size:.0f} B"
