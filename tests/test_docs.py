@@ -27,7 +27,9 @@ def blocks(path: Path) -> list[tuple[str, str, int]]:
     return [(m[1], m[2], text.count("\n", 0, m.start(2)) + 1) for m in FENCE.finditer(text)]
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "tutorial.md"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", DOCS / "tutorial.md", DOCS / "selection.md"], ids=lambda p: p.name
+)
 def test_blocks_run_in_order(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,7 +43,7 @@ def test_blocks_run_in_order(
             ran += 1
         elif language == "sh":
             if not Path("A.mtx").exists():  # the README's commands take the files for granted
-                exec("A.save('A.mtx'); np.save('x.npy', x)", names)
+                exec("A.to('COO').save('A.mtx'); np.save('x.npy', x)", names)
             for command in text.splitlines():
                 program, *arguments = shlex.split(command)
                 assert program == "sparsecc"

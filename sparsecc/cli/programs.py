@@ -160,7 +160,7 @@ def _expression_kernel(
         )
     out_dtype = None if options.out_dtype is None else check_dtype(options.out_dtype)
     chosen = plan_options(options)
-    if is_open:
+    if is_open and "plan" not in chosen:  # a plan names the formats of what is open
         chosen["formats"] = is_open
     if options.command == "run" and "plan" not in chosen:
         chosen.setdefault("calls", options.time + 1)
