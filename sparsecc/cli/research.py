@@ -200,9 +200,7 @@ def table(options: Namespace) -> None:
         return
     found = tables.read_table(options.name)
     if options.output:
-        records.write_rows(
-            Path(options.output), tables.COLUMNS, list(found.rows()), dict(found.meta)
-        )
+        tables.export(found, Path(options.output))
         note(f"wrote {options.output}")
     if options.json:
         show_json({"name": found.name, "meta": dict(found.meta), "problems": len(found.problems)})
