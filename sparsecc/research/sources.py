@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sparsecc.diagnostics import UsageError, did_you_mean
+from sparsecc.elements import NUMPY
 from sparsecc.research import loaders
 from sparsecc.research.corpus import CORPORA, CorpusProblem, problems
 from sparsecc.research.table import DATA, ENDINGS, Table, names, read_table
@@ -17,6 +18,10 @@ BUILTIN = "builtin"
 class NothingRecorded(UsageError):
     text = "nothing is recorded of {corpus!r} for {target}"
     help_text = "measure it here with --measure, or name a table: {known}"
+
+
+class UnknownType(UsageError):
+    text = "there is no type {name!r}"
 
 
 class OtherTarget(UsageError):
@@ -32,8 +37,11 @@ def is_folder(corpus: str) -> bool:
 def problems_of(corpus: str, target: str, dtypes: Sequence[str] = ()) -> tuple[CorpusProblem, ...]:
     """The problems that are to be measured: of a built-in corpus (``builtin``: that of the target), or of a folder.
 
-    Raises UnknownCorpus, NoFiles, FileError."""
+    Raises UnknownCorpus, UnknownType, NoFiles, FileError."""
     cpu = target == "cpu"
+    for name in dtypes:
+        if name not in tuple(NUMPY):
+            raise UnknownType(name=name, help=did_you_mean(name, list(NUMPY)))
     if is_folder(corpus):
         return loaders.problems(Path(corpus), target, dtypes or ("f32" if cpu else "f16",))
     return problems(("cpu" if cpu else "gpu") if corpus == BUILTIN else corpus)

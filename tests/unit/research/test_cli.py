@@ -141,6 +141,7 @@ def test_usage(table: str, tmp_path: Path, capsys: Capture) -> None:
         (("run", "--corpus", table, "--only", "nothing", "--strategy", PREDICTS), "has no problem of the split"),
         (("run", "--strategy", PREDICTS, "--corpus", table, "-o", "x.txt"), "neither a .csv nor"),
         (("run", "--strategy", PREDICTS, "--strategy", MEASURES, "--corpus", table, "-o", "x.csv"), "one strategy"),
+        (("run", "--corpus", str(tmp_path), "--measure", "--dtype", "f33"), "there is no type 'f33'"),
         (("corpus", "cup"), "did you mean 'cpu'?"),
     ):  # fmt: skip
         status, err = fails(capsys, *arguments)
