@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +59,8 @@ def test_pages_of_the_research(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    sys.modules.pop("mine", None)
     names: dict[str, object] = {}
     ran = 0
     for language, text, line in blocks(DOCS / name):

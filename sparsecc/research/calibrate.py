@@ -68,12 +68,12 @@ def streams() -> dict[str, float]:
     """Seconds a byte of a stream of reads, by the level of the memory that it comes from."""
     found: dict[str, float] = {}
     for unit, size in STREAMS.items():
-        x = np.ones(size // 8)
+        x = np.ones(max(1, size // 8))
         x.dot(x)
         best = float("inf")
         for _ in range(ROUNDS):
             begin, count = thread_time_ns(), 0
-            while thread_time_ns() - begin < LEAST:
+            while not count or thread_time_ns() - begin < LEAST:
                 x.dot(x)
                 count += 1
             best = min(best, (thread_time_ns() - begin) / 1e9 / (count * x.nbytes))
@@ -101,12 +101,18 @@ def recorded(target: str, backend: str, seconds: float) -> Table:
         done = subprocess.run(command, stdout=sys.stderr, env=dict(os.environ), check=False)
         if done.returncode:
             raise NotMeasured(target=target, reason="the run that measures has failed, see above")
-        table = read_table(str(Path(folder) / "table"))
+        return checked(read_table(str(Path(folder) / "table")), target)
+
+
+def checked(table: Table, target: str) -> Table:
+    """A table that was measured on the machine of a target. Raises NotMeasured."""
     if table.target != target:
         raise NotMeasured(target=target, reason=f"the machine that is present is {table.target}")
     if not any(time.seconds for times in table.times.values() for time in times):
         raise NotMeasured(target=target, reason="no plan has run")
-    return table
+    # The corpus is that of one GPU; its problems were measured as those of the GPU that is here.
+    problems = {id: replace(p, target=target) for id, p in table.problems.items()}
+    return replace(table, problems=problems)
 
 
 def fitting_all(table: Table) -> Table:

@@ -15,6 +15,7 @@ columns of the dense operand, elements of ``s`` bytes:
 ``x_L``                    bytes of rows of the dense operand read from level L
 ``from_L``                 bytes of all operands that stream from level L
 ``stored``                 bytes of the result
+``step``, ``convert``      of expressions of no known kind: entries met, entries of operands that are not in rows
 ``call``                   1
 
 Rows and entries are instructions (``issue``), ``from_L`` are ``bytes``, multiplications by a library ``macs``."""
@@ -80,6 +81,18 @@ def work(facts: Facts, engine: str, sizes: Sizes) -> Work:
     return GENERATED[kind](facts, sizes)
 
 
+def _streamed(size: float, working_set: float, sizes: Sizes) -> dict[str, float]:
+    """Bytes by level, as units of ``bytes``."""
+    return {f"from_{level}": n for level, n in stream(size, working_set, sizes).items()}
+
+
+def _add_reads(issue: dict[str, float], size: float, shares: Mapping[str, float]) -> None:
+    """Add bytes of rows of a dense operand that are read from beyond the first cache."""
+    for level, share in shares.items():
+        if level != "l1":
+            issue[f"x_{level}"] = issue.get(f"x_{level}", 0.0) + size * share
+
+
 def _operands(facts: Facts) -> tuple[Statistics, int, int, int, int]:
     """Statistics of the matrix, the extents n, k, t, and bytes of an element."""
     operation = facts.operation
@@ -97,7 +110,7 @@ def _spmv(facts: Facts, sizes: Sizes) -> Work:
     f = facts.footprint(operation.matrix.name, s)
     walk, more = walk_of(fmt, operation.by_rows)
     whole = f.bytes + (n + k) * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
+    moved = _streamed(whole, whole, sizes)
     along = 1 if operation.by_rows else 0  # the dimension that is summed
     if walk == "dense":
         return Work("spmv-dense", moved, {}, {"cell": f.entries, "row": n}, {"call": 1})
@@ -125,10 +138,11 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
     f = facts.footprint(operation.matrix.name, s)
     walk, more = walk_of(fmt, operation.by_rows)
     whole = f.bytes + (n + k) * t * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
     wide, narrow, single = vector_steps(t, item, operation.streams_columns)
     family = f"spmm-{walk}" if operation.streams_columns else f"strided-{walk}"
     steps = wide + narrow + single
+    passes = steps if walk == "columns" else 1
+    moved = _streamed(whole + f.bytes * (passes - 1), whole, sizes)
     issue: dict[str, float] = {
         "wide": f.entries * wide,
         "narrow": f.entries * narrow,
@@ -147,9 +161,9 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
     if walk != "dense":
         issue["uneven"] = f.slices * max(steps, 1) * uneven(s, 1 - along)
         width = float(t * item)
-        for level, share in levels(s, along, width, sizes).items():
-            if level != "l1":
-                issue[f"x_{level}"] = f.entries * width * share
+        # A pass over columns touches as much of each row as one vector step takes.
+        kept = min(width, WIDE) if walk == "columns" else width
+        _add_reads(issue, f.entries * width, levels(s, along, kept, sizes))
     return Work(family, moved, {}, issue, {"call": 1})
 
 
@@ -163,7 +177,7 @@ def _sddmm(facts: Facts, sizes: Sizes) -> Work:
     f = facts.footprint(operation.matrix.name, s)
     walk, more = walk_of(fmt, True)
     whole = f.bytes + sum(s.shape) * depth * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
+    moved = _streamed(whole, whole, sizes)
     issue: dict[str, float] = {
         "entry": f.entries, "term": f.entries * depth, "row": f.slices, **extra(more, f),
     }  # fmt: skip
@@ -171,9 +185,7 @@ def _sddmm(facts: Facts, sizes: Sizes) -> Work:
         along = 0 if walk == "columns" else 1
         issue["uneven"] = f.slices * uneven(s, 1 - along)
         width = float(depth * item)
-        for level, share in levels(s, along, width, sizes).items():
-            if level != "l1":
-                issue[f"x_{level}"] = f.entries * width * share
+        _add_reads(issue, f.entries * width, levels(s, along, width, sizes))
     return Work(f"sddmm-{walk}", moved, {}, issue, {"call": 1})
 
 
@@ -186,7 +198,6 @@ def _mttkrp(facts: Facts, sizes: Sizes) -> Work:
     fmt = facts.format_of(operation.matrix.name)
     f = facts.footprint(operation.matrix.name, s)
     whole = f.bytes + sum(s.shape) * columns * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
     wide, narrow, single = vector_steps(columns, item, True)
     kept = operation.matrix.indices.index(operation.letters["n"])
     if fmt == "dense":
@@ -198,6 +209,9 @@ def _mttkrp(facts: Facts, sizes: Sizes) -> Work:
         order = order_of(fmt) or (0, 1, 2)
         walk = ("outer", "middle", "inner")[order.index(kept)]
         inner, units = fibers(s, order)[1], f.entries
+    # Where the result's rows do not come first, the whole tensor is walked for each vector step.
+    passes = wide + narrow + single if walk in ("middle", "inner") else 1
+    moved = _streamed(whole + f.bytes * (passes - 1), whole, sizes)
     issue: dict[str, float] = {
         "wide": units * wide,
         "narrow": units * narrow,
@@ -209,20 +223,22 @@ def _mttkrp(facts: Facts, sizes: Sizes) -> Work:
     }
     if fmt != "dense":
         width = float(columns * item)
-        for level, share in levels(s, order[-1], width, sizes).items():
-            if level != "l1":
-                issue[f"x_{level}"] = units * width * share
+        at_once = min(width, WIDE) if walk in ("middle", "inner") else width
+        _add_reads(issue, units * width, levels(s, order[-1], at_once, sizes))
+        _add_reads(issue, inner * width, levels(s, order[1], at_once, sizes))
     return Work(f"mttkrp-{walk}", moved, {}, issue, {"call": 1})
 
 
 def _general(facts: Facts, sizes: Sizes) -> Work:
     """Anything else: each entry that is stored of a sparse operand meets the coordinates of the other indices, of
-    sparse operands as many as they have on the mean."""
+    sparse operands as many as they have on the mean. Of several sparse operands those that are not in rows (CSR, CSF)
+    are converted, searched, or make a result that is converted."""
     expression = facts.operation.expression
     moved = 0.0
     steps = 0.0
     covered: set[str] = set()
     entries = 1.0
+    stored: list[tuple[str, float]] = []
     for access in expression.inputs:
         s = facts.statistics(access.name, access.indices)
         f = facts.footprint(access.name, s)
@@ -230,6 +246,7 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
         if facts.format_of(access.name) == "dense":
             continue
         steps += f.entries
+        stored.append((facts.format_of(access.name), f.entries))
         shared = 1.0
         for d, index in enumerate(access.indices):
             if index in covered:
@@ -244,11 +261,12 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
         result *= facts.extent(index)
     dense = facts.format_of(expression.result.name) == "dense" and not covered
     moved += result if dense else min(result, entries * 16)
+    converted = sum(n for fmt, n in stored if fmt not in ("CSR", "CSF")) if len(stored) > 1 else 0.0
     return Work(
         "general",
-        {f"from_{level}": size for level, size in stream(moved, moved, sizes).items()},
+        _streamed(moved, moved, sizes),
         {},
-        {"step": entries + steps},
+        {"step": entries + steps, "convert": converted},
         {"call": 1},
     )
 
@@ -256,7 +274,7 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
 def _blas(facts: Facts, sizes: Sizes) -> Work:
     _, n, k, t, item = _operands(facts)
     whole = float(n * k + (n + k) * t) * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
+    moved = _streamed(whole, whole, sizes)
     if facts.operation.kind == SPMV or t == 1:
         return Work("blas-vector", moved, {"mac": float(n * k)}, {}, {"call": 1})
     # Of f32 a vector holds twice as many.

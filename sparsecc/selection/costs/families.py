@@ -38,7 +38,7 @@ CPU: dict[str, Units] = {
     "sddmm-blocks": _SAMPLED,
     "sddmm-dense": _SAMPLED,
     **{f"mttkrp-{walk}": _FIBERS for walk in ("outer", "middle", "inner", "coordinates", "dense")},
-    "general": {**_STREAM, "step": 3e-9},
+    "general": {**_STREAM, "step": 3e-9, "convert": 8e-9},
     "blas-vector": {**_STREAM, "mac": 1.2e-10, "call": 2e-6},
     "blas-matrix": {**_STREAM, "mac": 4e-11, "weight": 1e-11, "result": 2e-11, "call": 5e-6},
     **{
