@@ -215,6 +215,14 @@ def _explain(parser: Parser) -> None:
         metavar="NAME=ROWSxCOLUMNS",
         help="the extents of an operand; '?' for one that is known at run time",
     )
+    parser.add_argument(
+        "--plans", type=_positive, default=8, metavar="N", help="show so many plans (default: 8)"
+    )
+    parser.add_argument(
+        "--steps", action="store_true", help="compile the plan too, and show its steps and kernels"
+    )
+    parser.add_argument("--html", metavar="FILE.html", help="write a page with plots there")
+    _json(parser)
 
 
 def _opt(parser: Parser) -> None:
@@ -343,7 +351,7 @@ COMMANDS: dict[str, Command] = {
             "explain",
             "Say which formats and which code a program gets, and why.",
             _explain,
-            "sparsecc.cli.programs:explain",
+            "sparsecc.cli.explain:explain",
         ),
         Command("opt", "Run passes on MLIR text.", _opt, "sparsecc.cli.tools:opt"),
         Command(
