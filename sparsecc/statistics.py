@@ -64,9 +64,6 @@ class Statistics:
     """By dimension."""
     prefixes: tuple[int, ...]
     """Different coordinates of the first 1, 2, ... dimensions: the stored entries of each level of CSF."""
-    pairs: tuple[int | None, ...] = ()
-    """Of rank 3: different coordinates of dimensions (0, 1), (0, 2), (1, 2): the middle level of CSF in other orders;
-    None: not known."""
     blocks: tuple[BlockFill, ...] = ()
     """Of a matrix, by shape. Those of one row are the lines of a dense operand that a row reads: 64 bytes are 8 f64 or
     16 f32. Those of one column are the rows of a dense operand that so many rows of the matrix share."""
@@ -77,10 +74,13 @@ class Statistics:
     above: int = 0
     diagonals: int = 0
     """Of a matrix: diagonals with an entry."""
-    distance: float = 0.0
-    """Of a matrix: mean |row - column| of the entries: how far from the place of its row an SpMV reads."""
     symmetry: str = ""
     """Of a matrix: ``symmetric``, ``skew-symmetric``, ``hermitian``, ``pattern``, ``none``; empty: not known."""
+    distance: float = 0.0
+    """Of a matrix: mean |row - column| of the entries: how far from the place of its row an SpMV reads."""
+    pairs: tuple[int, ...] = ()
+    """Of rank 3: different coordinates of dimensions (0, 1), (0, 2), (1, 2): the middle level of CSF in other orders.
+    0 though there are entries: not known."""
 
     @property
     def density(self) -> float:
@@ -104,7 +104,7 @@ class Statistics:
         if len(order) != 3 or not self.pairs:
             return None
         pair = self.pairs[sum(sorted(order[:2])) - 1]
-        return None if pair is None else (self.slices[order[0]].used, pair, self.nnz)
+        return (self.slices[order[0]].used, pair, self.nnz) if pair or not self.nnz else None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

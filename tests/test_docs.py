@@ -13,6 +13,8 @@ from sparsecc.cli import main
 from sparsecc.formats import parse_format
 from sparsecc.formats.levels import LEVELS, level_class
 from sparsecc.formats.names import NAMES
+from sparsecc.research import table as tables
+from sparsecc.research.generator import FAMILIES
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -46,6 +48,38 @@ def test_blocks_run_in_order(
                 assert main(arguments) == 0, f"{command}\n{capsys.readouterr().err}"
             ran += 1
     assert ran >= 2
+
+
+@pytest.mark.parametrize("name", ["cookbook/write_a_selection_pass.md", "research.md"])
+@pytest.mark.skipif("cpu" not in tables.names(), reason="the table of the CPU does not ship yet")
+def test_pages_of_the_research(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    names: dict[str, object] = {}
+    ran = 0
+    for language, text, line in blocks(DOCS / name):
+        if language == "python":
+            if text.startswith("# mine.py\n"):
+                Path("mine.py").write_text(text, encoding="utf-8")
+            exec(compile("\n" * (line - 1) + text, str(DOCS / name), "exec"), names)
+            ran += 1
+        elif language == "sh":
+            for command in text.splitlines():
+                program, *arguments = shlex.split(command)
+                assert program == "sparsecc"
+                assert main(arguments) == 0, f"{command}\n{capsys.readouterr().err}"
+    assert ran
+
+
+def test_families_of_the_research_page() -> None:
+    found = rows((DOCS / "research.md").read_text(encoding="utf-8"), "Problems")
+    families = {row[0].strip("`"): row[2] for row in found if row[0].startswith("`")}
+    assert set(families) == set(FAMILIES)
+    common = {"rows", "columns", "seed"}
+    for family, told in families.items():
+        assert set(re.findall(r"`(\w+)`", told)) == set(FAMILIES[family].parameters) - common
 
 
 def test_readme_results(tmp_path: Path) -> None:

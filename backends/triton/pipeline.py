@@ -27,7 +27,7 @@ NUMBERS: dict[str, str] = {"loops": "tile-iteration"}
 WHOLE: dict[str, str] = {
     **dict.fromkeys(("block_rows", "groups", "bitmap"), "dot-contractions"),
     **dict.fromkeys(
-        ("row_segments", "row_groups", "row_bins", "sampled_rows", "sampled_entries"),
+        ("row_segments", "row_sweeps", "row_groups", "row_bins", "sampled_rows", "sampled_entries"),
         "row-contractions",
     ),
 }

@@ -9,6 +9,7 @@ from typing import cast
 
 from sparsecc.diagnostics import PassError, SparseccError
 from sparsecc.passes.selection.apply_plan import fitted, open_operands
+from sparsecc.passes.selection.keep_meaning import SameMeaning, unsafe_operation
 from sparsecc.passes.selection.read_problem import View
 from sparsecc.selection.candidate import Candidate, Ranked
 from sparsecc.selection.decision import Decision
@@ -45,9 +46,10 @@ def choose_plan(view: View, strategy: Strategy, around: Circumstances) -> Decisi
 
     Raises StrategyFailed, BadStrategy, IllegalPlan, PlanMisfit, and what the strategy raises of ours."""
     there = present(around.target) if around.libraries is None else around.libraries
-    problem = view.problem(
-        around.target, space_of(around.target), around.calls, around.sizes, there
-    )  # fmt: skip
+    space = space_of(around.target)
+    if operation := unsafe_operation(view.generics):
+        space = SameMeaning(space, operation)
+    problem = view.problem(around.target, space, around.calls, around.sizes, there)
     problem = replace(problem, measure=around.measure)
     name = strategy.name
     start = perf_counter()

@@ -54,7 +54,7 @@ from sparsecc.passes.tiling.contraction_view import (
 from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.fragments_builder import static_extent
 from sparsecc.passes.tiling.matching import explain, free_name, fused_with, replace_matches
-from sparsecc.passes.tiling.row_forms import Bins, Groups, Segments
+from sparsecc.passes.tiling.row_forms import Bins, Groups, Segments, Sweeps
 from sparsecc.passes.tiling.row_kernel import RowKernel
 from sparsecc.passes.tiling.row_sampled import FORMS as SAMPLED
 from sparsecc.passes.tiling.row_schedules import (
@@ -75,6 +75,7 @@ from sparsecc.targets import Target, known_target
 
 FORMS: dict[str, type[RowKernel]] = {
     "row_segments": Segments,
+    "row_sweeps": Sweeps,
     "row_groups": Groups,
     "row_bins": Bins,
 }

@@ -12,8 +12,8 @@ from sparsecc.formats import row_tables
 from sparsecc.formats.row_tables import BINS, GROUP
 from sparsecc.passes.tiling.row_kernel import RowKernel
 
-LONG_LANES = 128
-"""Lanes along a part of a long row."""
+LINE = 32
+"""Entries whose coordinates lie in one line of memory."""
 
 
 class Segments(RowKernel):
@@ -34,22 +34,66 @@ class Segments(RowKernel):
         segment.name_hint = "segment"
         row, lo, hi, parts = self.segment(segment)
         column = b.add_op(arith.MuliOp(b.add_op(blocks.ProgramIdOp(1)), b.index(columns)))
-        self.at["t"] = b.add(column, self.lanes(1, columns))
-        self.masks["t"] = b.lt(self.at["t"], self.extents["t"])
-        self.at["t"].name_hint = "t"
-
-        def body(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            terms = self.terms(b.add(position, self.lanes(0, step)), hi)
-            return [b.accumulate(carried[0], b.reduce("add", terms, 0))]
-
-        start = self.zeros((1, columns), self.sum)
-        (total,) = b.loop_for(lo, hi, step, [start], body, "position")
+        self.columns(column, columns)
+        total = self._total(lo, hi, columns, step)
 
         def finish(whole: SSAValue, done: SSAValue | None) -> None:
             self.at["n"], self.masks["n"] = row, done
             self._finish(whole)
 
         self.together(total, segment, parts, finish, 0)
+
+    def _total(self, lo: SSAValue, hi: SSAValue, columns: int, step: int) -> SSAValue:
+        """The sums of entries in [lo, hi), ``step`` of them at a time."""
+        b = self.b
+
+        def body(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            terms = self.terms(b.add(position, self.lanes(0, step)), hi)
+            return [b.accumulate(carried[0], b.reduce("add", terms, 0))]
+
+        start = self.zeros((1, columns), self.sum)
+        return b.loop_for(lo, hi, step, [start], body, "position")[0]
+
+
+class Sweeps(Segments):
+    """Segments in the order in which they read rows of X. Entries are read a step ahead, whole steps have no masks.
+    Where ``sums`` is 1, each place of a step has sums of its own, which are added up at the end."""
+
+    layout = row_tables.SWEPT
+    tables = ("sweeps",)
+    counts = ("sweep_count", "sweep_slot_count")
+    segments, slots = "sweeps", "sweep_slot_count"
+
+    def axes(self) -> list[blocks.Factor]:
+        segments = blocks.Factor(f"{self.matrix}.sweep_count")
+        return [segments, self._factor("t", self.numbers["columns"])]
+
+    def _total(self, lo: SSAValue, hi: SSAValue, columns: int, step: int) -> SSAValue:
+        b, apart, lane = self.b, self.numbers["sums"] > 0, self.lanes(0, step)
+
+        def entries(position: SSAValue) -> Sequence[SSAValue]:
+            at = b.add(position, lane)
+            return self.entries(at, b.lt(at, hi))
+
+        def added(old: SSAValue, terms: SSAValue) -> SSAValue:
+            return b.accumulate(old, terms if apart else b.reduce("add", terms, 0))
+
+        def whole(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            sums, column, value = carried
+            following = entries(b.add(position, b.index(step)))
+            return [added(sums, self.products(column, value, None)), *following]
+
+        rest = b.add(lo, b.masked(b.sub(hi, lo), -step))
+        rest.name_hint = "rest"
+        start = [self.zeros((step if apart else 1, columns), self.sum), *entries(lo)]
+        sums, column, value = b.loop_for(lo, rest, step, start, whole, "position")
+
+        def last(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            inside = b.lt(b.add(position, lane), hi)
+            return [added(carried[0], self.products(column, value, inside))]
+
+        (sums,) = b.loop_for(rest, hi, step, [sums], last, "position")
+        return b.reduce("add", sums, 0) if apart else sums
 
 
 class Vector(RowKernel):
@@ -97,7 +141,7 @@ class Bins(Vector):
 
     layout = row_tables.BINNED
     tables = ("groups", "order", "long_segments")
-    counts = ("group_count", "long_slot_count")
+    counts = ("group_count", "long_count", "long_slot_count")
     segments, slots = "long_segments", "long_slot_count"
 
     def axes(self) -> list[blocks.Factor]:
@@ -107,9 +151,11 @@ class Bins(Vector):
         b = self.b
         group = b.add_op(blocks.ProgramIdOp(0))
         group.name_hint = "group"
+        # Segments come first: their programs need not wait for the table of groups.
+        count = self.array("long_count")
+        b.branch_when(b.lt(group, count), lambda: self._part(group))
         kind, first, end = (self.word("groups", GROUP, group, n) for n in range(3))
         kind.name_hint, first.name_hint, end.name_hint = "kind", "begin", "end"
-        b.branch_when(b.eq(kind, b.index(0)), lambda: self._part(first))
         for number, (_, rows, lanes) in enumerate(BINS, 1):
             b.branch_when(
                 b.eq(kind, b.index(number)),
@@ -117,21 +163,54 @@ class Bins(Vector):
             )
 
     def _part(self, segment: SSAValue) -> None:
-        b = self.b
         row, lo, hi, parts = self.segment(segment)
-
-        def body(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            terms = self.terms(b.add(position, self.lanes(1, LONG_LANES)), hi)
-            return [b.accumulate(carried[0], terms)]
-
-        start = self.zeros((1, LONG_LANES), self.sum)
-        (sums,) = b.loop_for(lo, hi, LONG_LANES, [start], body, "position")
+        total = self._ahead(lo, hi) if self.numbers["ahead"] else self._plain(lo, hi)
 
         def finish(whole: SSAValue, done: SSAValue | None) -> None:
             self.at["n"], self.masks["n"] = row, done
             self._finish(whole)
 
-        self.together(b.reduce("add", sums, 1), segment, parts, finish, 1)
+        self.together(total, segment, parts, finish, 1)
+
+    def _plain(self, lo: SSAValue, hi: SSAValue) -> SSAValue:
+        """The sum of entries in [lo, hi)."""
+        b, lanes = self.b, self.numbers["lanes"]
+
+        def body(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            terms = self.terms(b.add(position, self.lanes(1, lanes)), hi)
+            return [b.accumulate(carried[0], terms)]
+
+        start = self.zeros((1, lanes), self.sum)
+        (sums,) = b.loop_for(lo, hi, lanes, [start], body, "position")
+        return b.reduce("add", sums, 1)
+
+    def _ahead(self, lo: SSAValue, hi: SSAValue) -> SSAValue:
+        """The same with entries read a step before what X holds for them, from where lines of memory begin."""
+        b, lanes = self.b, self.numbers["lanes"]
+        lane = self.lanes(1, lanes)
+
+        def before(position: SSAValue) -> SSAValue:
+            return b.lt(lane, b.sub(hi, position))
+
+        def inside(position: SSAValue) -> SSAValue | None:
+            return b.both(before(position), b.compare("sge", lane, b.sub(lo, position)))
+
+        def entries(position: SSAValue, mask: SSAValue | None) -> Sequence[SSAValue]:
+            # Sums of 64 bits can't overflow, so a step's addresses are one and numbers that the code holds.
+            return self.entries(b.add(b.wide(position), lane), mask)
+
+        def body(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
+            sums, column, value = carried
+            after = b.add(position, b.index(lanes))
+            following = entries(after, before(after))
+            terms = self.products(column, value, inside(position))
+            return [b.accumulate(sums, terms), *following]
+
+        begin = b.masked(lo, -LINE)
+        begin.name_hint = "begin"
+        start = [self.zeros((1, lanes), self.sum), *entries(begin, inside(begin))]
+        sums, *_ = b.loop_for(begin, hi, lanes, start, body, "position")
+        return b.reduce("add", sums, 1)
 
     def _bin(self, first: SSAValue, end: SSAValue, rows: int, lanes: int) -> None:
         b = self.b

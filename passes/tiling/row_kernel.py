@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import (
@@ -28,6 +29,7 @@ from sparsecc.passes.tiling.dot_kernel import DotKernel
 from sparsecc.passes.tiling.epilogues import Epilogue
 from sparsecc.passes.tiling.row_weights import sum_type
 
+INT32_MAX = 2**31 - 1
 TOGETHER = 256
 """Elements of slots that the last of a row's parts reads at a time: more take registers that all programs lack."""
 
@@ -135,13 +137,46 @@ class RowKernel(DotKernel):
             word.name_hint = name
         return words
 
-    def terms(self, position: SSAValue, end: SSAValue) -> SSAValue:
-        """Products of entries at positions before an end with what X holds for their coordinates."""
-        b, view = self.b, self.view
-        inside = b.lt(position, end)
-        column = b.unsigned(self.load(self.array("coordinates1"), position, inside))
-        value = widened(b, self.load(self.array("values"), position, inside), self.sum)
+    def offset(self, order: str, at: dict[str, SSAValue]) -> SSAValue:
+        extents = [self._static(letter) for letter in order]
+        size = prod(extent for extent in extents if extent is not None)
+        if None in extents or size > INT32_MAX:
+            return super().offset(order, at)
+        # Known to fit: products with extents need no 64 bits.
+        b = self.b
+        found: SSAValue | None = None
+        for letter in order:
+            place = at[letter]
+            if found is not None:
+                row = arith.MuliOp(*b.integers(found, self.extents[letter]))
+                place = b.add(b.add_op(row), place)
+            found = place
+        return b.index(0) if found is None else found
+
+    def columns(self, column: SSAValue, width: int) -> None:
+        """The program's columns of X, from the first on; no mask where all programs have ``width`` of them."""
+        b = self.b
+        self.at["t"] = b.add(column, self.lanes(1, width))
+        extent = self._static("t")
+        whole = extent is not None and extent % width == 0
+        self.masks["t"] = None if whole else b.lt(self.at["t"], self.extents["t"])
+        self.at["t"].name_hint = "t"
+
+    def terms(self, position: SSAValue, end: SSAValue | None) -> SSAValue:
+        """Products of entries, of those before an end if there is one, with what X holds for their coordinates."""
+        inside = None if end is None else self.b.lt(position, end)
+        return self.products(*self.entries(position, inside), inside)
+
+    def entries(self, position: SSAValue, inside: SSAValue | None) -> tuple[SSAValue, SSAValue]:
+        """The coordinates and values of entries."""
+        column = self.b.unsigned(self.load(self.array("coordinates1"), position, inside))
         column.name_hint = "column"
+        return column, self.load(self.array("values"), position, inside)
+
+    def products(self, column: SSAValue, value: SSAValue, inside: SSAValue | None) -> SSAValue:
+        """Entries times what X holds for their coordinates."""
+        b, view = self.b, self.view
+        value = widened(b, value, self.sum)
         x, letters = view.generic.inputs[view.x], view.letters_at(view.x)
         at = self.offset(letters if len(letters) == 1 else "kt", self.at | {"k": column})
         masks = [self.masks["t"]] if "t" in letters else []

@@ -2,8 +2,11 @@
 
 ``row_segments``
     products with a matrix: ``columns`` of X and ``positions`` entries a step, ``warps`` of a program.
+``row_sweeps``
+    the same by segments that read the same rows of X side by side; ``sums`` 1: added up across a step at the end only.
 ``row_groups``, ``row_bins``
-    products with a vector: ``rows`` of a group and their ``lanes``; or bins of rows by length.
+    products with a vector: ``rows`` of a group and their ``lanes``; or bins of rows by length, ``lanes`` along parts of
+    the longest. ``ahead`` 1: whole steps without masks, what they leave is read ahead.
 ``sampled_rows``, ``sampled_entries``
     products at the entries of a matrix: a row or any entries a program, ``entries`` at a time, ``depth`` of the sum.
 
@@ -22,6 +25,17 @@ L2_BYTES = 50_000_000
 """What stays of X beside the matrix in the second cache of an H200."""
 SIZES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i32": 4, "i64": 8}
 Numbers = Mapping[str, int]
+MOST = 12
+"""Schedules of a product with a matrix."""
+SEGMENTS = (
+    (64, 32, 1), (64, 16, 1), (32, 32, 1), (128, 16, 1), (128, 32, 1), (256, 8, 1), (256, 16, 2),
+    (16, 32, 1), (128, 8, 1), (8, 32, 1),
+)  # fmt: skip
+"""Columns, positions and warps."""
+SWEEPS = ((64, 32, 0, 1), (64, 16, 1, 1), (32, 32, 1, 1), (128, 16, 0, 1), (128, 8, 1, 1))
+"""Columns, positions, sums and warps."""
+BINNED = ((128, 0, 1), (128, 0, 2), (128, 1, 1), (256, 1, 1), (512, 1, 1), (512, 1, 2))
+"""Lanes along a part of a long row, ahead and warps."""
 
 
 @dataclass(frozen=True)
@@ -58,22 +72,25 @@ def segment_schedules(facts: Facts) -> list[ScheduleAttr]:
     else:
         first = {"columns": min(most, 64), "positions": 16 if facts.size > 2 else 32, "warps": 1}
     found = [first]
-    for columns in (16, 32, 64, 128, 256):
-        for positions in (8, 16, 32):
-            for warps in (1, 2):
-                volume = columns * positions // (32 * warps)
-                if columns <= most and 8 <= volume <= 128:
-                    found.append({"columns": columns, "positions": positions, "warps": warps})
-    return _space("row_segments", found)
+    for columns, positions, warps in SEGMENTS:
+        if columns <= most:
+            found.append({"columns": columns, "positions": positions, "warps": warps})
+    sweeps: list[Numbers] = []
+    for columns, positions, sums, warps in SWEEPS:
+        if columns <= most:
+            numbers = {"columns": columns, "positions": positions, "sums": sums, "warps": warps}
+            sweeps.append(numbers)
+    segments, swept = _space("row_segments", found), _space("row_sweeps", sweeps)
+    return segments[: MOST - len(swept)] + swept
 
 
 def vector_schedules(facts: Facts) -> list[ScheduleAttr]:
     """Of products with a vector: as many lanes as a row has entries, where rows are alike; else bins."""
     lanes = min(64, max(4, power_above(facts.length or 16)))
     groups = [{"rows": max(1, 256 // lanes), "lanes": lanes, "warps": 1}]
-    for other in (4, 8, 16, 32, 64, 128):
+    for other in (lanes // 2, lanes, 2 * lanes):
         groups += [{"rows": volume // other, "lanes": other, "warps": 1} for volume in (256, 512)]
-    bins = _space("row_bins", [{"warps": 1}, {"warps": 2}])
+    bins = _space("row_bins", [{"lanes": n, "ahead": on, "warps": w} for n, on, w in BINNED])
     plain = _space("row_groups", groups)
     return bins + plain if facts.skewed else plain + bins
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
+from sparsecc.cli.bench_options import bench
+from sparsecc.cli.counts import count, positive, some_calls
 from sparsecc.diagnostics import UsageError, did_you_mean
 
 EMIT_ALL = ("tensor", "selected", "iteration")
@@ -120,7 +122,7 @@ def _plan(parser: Parser) -> None:
     )
     parser.add_argument(
         "--calls",
-        type=_calls,
+        type=some_calls,
         metavar="N",
         help="over how many calls conversions are spread (default of run: as often as it runs; else they do not count)",
     )
@@ -149,7 +151,7 @@ def _run(parser: Parser) -> None:
     _json(parser)
     parser.add_argument(
         "--time",
-        type=_count,
+        type=count,
         default=0,
         metavar="N",
         help="run N times more and say how long it takes",
@@ -196,7 +198,7 @@ def _compile(parser: Parser) -> None:
 def _gpu(parser: Parser) -> None:
     parser.add_argument(
         "--tokens",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="on GPUs: how many tokens a contraction is made for",
     )
@@ -216,7 +218,7 @@ def _explain(parser: Parser) -> None:
         help="the extents of an operand; '?' for one that is known at run time",
     )
     parser.add_argument(
-        "--plans", type=_positive, default=8, metavar="N", help="show so many plans (default: 8)"
+        "--plans", type=positive, default=8, metavar="N", help="show so many plans (default: 8)"
     )
     parser.add_argument(
         "--steps", action="store_true", help="compile the plan too, and show its steps and kernels"
@@ -253,75 +255,6 @@ def _inspect(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE[:FORMAT]")
     parser.add_argument("--key", help="which array of a file that holds several")
     _json(parser)
-
-
-def _bench(parser: Parser) -> None:
-    parser.add_argument("what", choices=("gpu",), help="gpu: the kernels beside the libraries")
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="WORDS",
-        help="cells with these words in their names, as in '2:4 f16' (see --list), or 'latency'",
-    )
-    parser.add_argument("--list", action="store_true", help="print the names of the cells")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the cells, fewer rounds")
-    parser.add_argument("--json", metavar="FILE", help="write machine, versions and times there")
-    parser.add_argument(
-        "--resume", action="store_true", help="leave out the cells that the --json file has"
-    )
-    parser.add_argument(
-        "--skip",
-        action="append",
-        default=[],
-        metavar="'CELL | CANDIDATE'",
-        help="a candidate that is not to run in a cell: the device was lost with it",
-    )
-    parser.add_argument(
-        "--from",
-        dest="earlier",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="measure nothing: put earlier --json files together",
-    )
-    parser.add_argument(
-        "--docs",
-        nargs="?",
-        const="docs/benchmarks/gpu.md",
-        metavar="PAGE",
-        help="write tables and plots into a page (default: docs/benchmarks/gpu.md)",
-    )
-    parser.add_argument("--target", help="compile for this target (default: the GPU's own)")
-    parser.add_argument(
-        "--workers", type=_count, default=0, metavar="N", help="processes that compile"
-    )
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
-
-
-def _calls(text: str) -> float:
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise ValueError
-    return number
-
-
-_calls.__name__ = "number of calls"
-_positive.__name__ = "positive count"
-_count.__name__ = "count"  # argparse's message: invalid count value
 
 
 def _calibrate(parser: Parser) -> None:
@@ -369,7 +302,7 @@ COMMANDS: dict[str, Command] = {
         Command(
             "bench",
             "Measure kernels on this GPU beside cuBLAS, cuSPARSELt, cuSPARSE and torch.",
-            _bench,
+            bench,
             "sparsecc.cli.bench:bench",
         ),
         Group(

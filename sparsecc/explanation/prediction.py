@@ -169,9 +169,16 @@ def of_ranked(problem: Problem, ranked: Ranked) -> Prediction:
     return Prediction(plan, ranked.seconds or 0.0, terms, parts, memory, ranked.note)
 
 
+def by_costs(problem: Problem) -> bool:
+    """Whether plans are predicted by ``selection.costs``, so that their parts are known."""
+    space: object = problem.space
+    # A space may stand before another one, of which it leaves plans out.
+    return isinstance(getattr(space, "space", space), PlanSpace)
+
+
 def parts_of(problem: Problem, candidate: Candidate) -> tuple[Part, ...]:
     """The parts of a predicted time; none where the space of plans is not one of ours."""
-    if not isinstance(problem.space, PlanSpace):
+    if not by_costs(problem):
         return ()
     rates = calibration_of(problem.target.name)
     found: list[Part] = []
@@ -204,7 +211,7 @@ def memory_of(problem: Problem, candidate: Candidate) -> float | None:
 
 def errors_of(problem: Problem, prediction: Prediction) -> dict[str, Error]:
     """How far predictions of its kernel families were from measured times, where that is known."""
-    if not isinstance(problem.space, PlanSpace):
+    if not by_costs(problem):
         return {}
     known = calibration_of(problem.target.name).errors
     return {family: known[family] for family in prediction.families if family in known}

@@ -6,8 +6,9 @@ By kernel family, what a unit of each kind of work costs is found so that the su
 
 is least, by Levenberg and Marquardt's method on the logarithms of the costs, which keeps them positive. Plans that are
 far from the best one of their problem weigh less: a choice depends on the best few. A weak pull towards the costs
-before keeps those in place that the table says nothing of. Problems that are held out are not looked at, they
-only judge."""
+before keeps those in place that the table says nothing of. What all plans of a problem have in common (a busy moment of
+the machine, a cache that the model does not see) is taken out of the errors, since it changes no choice. Problems that
+are held out are not looked at, they only judge."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,10 @@ ALIKE = {
 OUTLIER = 0.3
 """Relative errors beyond which one more counts linearly: a busy machine makes them."""
 STEPS = 60
+MOMENTS = 3
+"""How often the costs are fitted again, once it is known in which moments the machine was fast or slow."""
+USUAL = 1.0
+"""The weight, in best plans, of the machine being as fast as usual."""
 SIZES = {
     "l1": (32e3, 48e3),
     "l2": (0.5e6, 1e6, 2e6),
@@ -117,7 +122,8 @@ def fitted(
     weights = np.array([o.weight for o in seen])
     weights *= len(seen) / weights.sum()
     prior: Array = np.log([max(before[u], 1e-18) for u in units])
-    theta, damping = prior.copy(), 1.0
+    theta: Array = prior.copy()
+    damping = 1.0
     residual, jacobian = _residual(terms, theta, measured)
 
     def objective(residual: Array, theta: Array) -> float:
@@ -130,8 +136,7 @@ def fitted(
         w = weights * np.minimum(1.0, OUTLIER / np.maximum(np.abs(residual), 1e-12))
         hessian = (jacobian * w[:, None]).T @ jacobian + pull * np.eye(len(units))
         gradient = (jacobian * w[:, None]).T @ residual + pull * (theta - prior)
-        step = np.linalg.solve(hessian + damping * np.diag(np.diag(hessian)), -gradient)
-        trial = theta + np.clip(step, -2.0, 2.0)
+        trial = theta - _solved(hessian + damping * np.diag(np.diag(hessian)), gradient)
         again, slope = _residual(terms, trial, measured)
         value = objective(again, trial)
         if value < loss:
@@ -145,6 +150,12 @@ def fitted(
             if damping > 1e8:
                 break
     return {unit: float(np.exp(t)) for unit, t in zip(units, theta, strict=True)}
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """The solution of linear equations, a step of a factor of e^2 at most."""
+    solve: Any = cast(Any, np.linalg).solve
+    return np.clip(solve(matrix, right), -2.0, 2.0)
 
 
 def _amounts(seen: Sequence[Observation], units: Sequence[str]) -> Array:
@@ -163,7 +174,8 @@ def _residual(terms: Array, theta: Array, measured: Array) -> tuple[Array, Array
     costs = np.exp(theta)
     parts = terms @ costs
     largest = parts[:3].argmax(axis=0)
-    rows: Any = np.arange(terms.shape[1])
+    count: int = terms.shape[1]
+    rows: Any = np.arange(count)
     predicted = np.maximum(parts[largest, rows] + parts[3], 1e-12)
     slope = (terms[largest, rows] + terms[3]) * costs / predicted[:, None]
     return np.log(predicted) - measured, slope
@@ -193,9 +205,35 @@ def errors(seen: Sequence[Observation], calibration: Calibration) -> Error:
 
 def fit_units(seen: Sequence[Observation], calibration: Calibration) -> tuple[Calibration, float]:
     """A calibration of the observations that are not held out, and the weighted mean square of its errors."""
+    fitting = [o for o in seen if not o.held_out]
+    made = _fit_families(fitting, calibration)
+    for _ in range(MOMENTS):
+        moments = momentary(fitting, made)
+        steady = [replace(o, seconds=o.seconds * moments[o.problem]) for o in fitting]
+        made = _fit_families(steady, calibration)
+    moments = momentary(fitting, made)
+    loss = sum(
+        o.weight
+        * min(abs(float(np.log(predicted(o, made) / (o.seconds * moments[o.problem])))), 1.0) ** 2
+        for o in fitting
+    )
+    return made, loss / max(sum(o.weight for o in fitting), 1e-12)
+
+
+def momentary(seen: Iterable[Observation], calibration: Calibration) -> dict[str, float]:
+    """By problem: how much faster the machine was than usual when its plans were measured, which all of them share;
+    the mean of their errors, pulled towards 1."""
+    sums: dict[str, tuple[float, float]] = {}
+    for o in seen:
+        off = float(np.log(predicted(o, calibration) / o.seconds))
+        total, weight = sums.get(o.problem, (0.0, 0.0))
+        sums[o.problem] = total + o.weight * max(-1.0, min(1.0, off)), weight + o.weight
+    return {id: float(np.exp(total / (weight + USUAL))) for id, (total, weight) in sums.items()}
+
+
+def _fit_families(fitting: Iterable[Observation], calibration: Calibration) -> Calibration:
     families = {k: dict(v) for k, v in calibration.families.items()}
-    loss, weight = 0.0, 0.0
-    train = by_family(o for o in seen if not o.held_out)
+    train = by_family(fitting)
     for alike in relatives(train):
         together = {unit: cost for family in alike for unit, cost in families[family].items()}
         if len(alike) > 1:
@@ -204,13 +242,7 @@ def fit_units(seen: Sequence[Observation], calibration: Calibration) -> tuple[Ca
             before = {unit: together[unit] for unit in families[family]}
             pull = PULL_TOGETHER if len(alike) > 1 else PULL
             families[family] = fitted(train[family], before, pull)
-    made = replace(calibration, families=families)
-    for group in train.values():
-        for o in group:
-            off = min(abs(float(np.log(predicted(o, made) / o.seconds))), 1.0)
-            loss += o.weight * off**2
-            weight += o.weight
-    return made, loss / max(weight, 1e-12)
+    return replace(calibration, families=families)
 
 
 def fit(table: Table, calibration: Calibration, hold_out: bool = True) -> Calibration:

@@ -1,11 +1,9 @@
 """Measuring plans on a CPU: CPU time of the calling thread, plans in turns, medians.
 
-Libraries are held to one thread (``one_thread``), since only the calling thread's time is counted."""
+Libraries are held to one thread (``threads.one_thread``), since only the calling thread's time is counted."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import thread_time_ns
@@ -21,24 +19,8 @@ from sparsecc.research.table import Time
 from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.problem import Problem
 
-ONE_THREAD = {
-    name: "1"
-    for name in (
-        "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-    )
-}  # fmt: skip
 FAULTS = (SparseccError, RuntimeError, NotImplementedError, ValueError, TypeError, MemoryError)
 """What a plan may fail with: libraries refuse in many ways."""
-
-
-def one_thread(module: str, arguments: Sequence[str]) -> None:
-    """Start this process again if libraries might use several threads: they read these variables when they load."""
-    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):
-        os.environ.update(ONE_THREAD)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,8 @@ class Prepared:
 @dataclass
 class Recorder:
     """Measures works weight by weight. ``make`` makes a weight, ``ahead`` compiles; ``alive`` raises RuntimeError
-    if the device has failed for good, ``release`` gives back memory, ``fresh`` is called before each plan is timed."""
+    if the device has failed for good, ``release`` gives back memory, ``fresh`` is called before a plan is timed first,
+    ``tell`` hears of what is left out."""
 
     timer: Timer
     ahead: Ahead | None
@@ -101,6 +102,7 @@ class Recorder:
     alive: Callable[[], None] = lambda: None
     release: Callable[[], None] = lambda: None
     fresh: Callable[[], None] = lambda: None
+    tell: Callable[[str], None] = lambda _: None
     skip: frozenset[tuple[str, str]] = frozenset()
     """Names of problems, and digests of plans that lost the device there."""
 
@@ -120,15 +122,33 @@ class Recorder:
                 if make is None:
                     more = False
                 else:
-                    waiting.append(self.prepare(*make()))
+                    waiting.extend(self._made(make))
             if not waiting:
                 return
             prepared = waiting.popleft()
             for work, inputs, plans, faults in prepared.problems:
                 if enough():
                     return
-                yield work, self.measure(work, prepared.weight, inputs, plans) + faults
+                try:
+                    times = self.measure(work, prepared.weight, inputs, plans)
+                except DeviceLost:
+                    raise
+                except FAULTS as error:  # the reference, mostly: there is no room for it
+                    self._guard(work, work.candidates[0])
+                    times = [failed(plan.candidate, error) for plan in plans]
+                yield work, times + faults
                 self.release()
+
+    def _made(self, make: Callable[[], tuple[Weight, Sequence[Work]]]) -> list[Prepared]:
+        """A weight and its problems; none if it can't be made, which is told."""
+        try:
+            return [self.prepare(*make())]
+        except DeviceLost:
+            raise
+        except FAULTS as error:
+            self.alive()
+            self.tell(f"a weight is left out: {type(error).__name__}: {error}")
+            return []
 
     def _wants(self, waiting: Sequence[Prepared]) -> bool:
         """Whether another weight is to be made before the next one is measured."""

@@ -9,7 +9,7 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -22,6 +22,11 @@ from sparsecc.research import corpus
 from sparsecc.research.corpus import CorpusProblem
 from sparsecc.research.recording import Recording
 from sparsecc.research.table import Time
+from sparsecc.research.threads import one_thread
+
+Found = Iterator[tuple[CorpusProblem, list[Time]]]
+"""What recorders give: problems with the statistics of their matrices, and what was measured of each."""
+Measurer = Callable[[Sequence[Sequence[CorpusProblem]], Recording, argparse.Namespace], Found]
 
 MODULE = "sparsecc.research.record"
 RECORDERS = {
@@ -52,18 +57,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="where the three files of the table go")  # fmt: skip
 
 
+def defaults(**given: object) -> argparse.Namespace:
+    """The options of a recording, with what is given in place of what they are else."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    found = parser.parse_args(["-o", ""])
+    for name, value in given.items():
+        assert name in vars(found), name
+        setattr(found, name, value)
+    return found
+
+
 def record(options: argparse.Namespace) -> None:
     """Measure what is asked for. Raises SparseccError."""
     kind = "cpu" if options.target == "cpu" else "gpu"
-    problems = ordered(corpus.problems(options.corpus or kind), options.only)
+    record_problems(corpus.problems(options.corpus or kind), options)
+
+
+def record_problems(problems: Iterable[CorpusProblem], options: argparse.Namespace) -> None:
+    """Measure problems of the target. Raises SparseccError."""
+    groups = ordered(problems, options.only)
     if options.until is None:
         options.until = time() + options.seconds
     output = Recording(Path(options.output), resume=options.resume)
-    left = [[p for p in group if p.id not in output.done] for group in problems]
+    left = [[p for p in group if p.id not in output.done] for group in groups]
     left = [group for group in left if group]
-    module, _, name = RECORDERS[kind].partition(":")
-    measure = getattr(import_module(module), name)
-    count, all_of_them = len(output.done), sum(map(len, problems))
+    module, _, name = RECORDERS["cpu" if options.target == "cpu" else "gpu"].partition(":")
+    measure: Measurer = getattr(import_module(module), name)
+    count, all_of_them = len(output.done), sum(map(len, groups))
     begin = monotonic()
     for problem, times in measure(left, output, options):
         output.add(problem, times)
@@ -173,6 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__)
     add_arguments(parser)
     options = parser.parse_args(arguments)
+    if options.target == "cpu":
+        one_thread(MODULE, sys.argv[1:] if arguments is None else arguments)
     try:
         record(options)
     except SparseccError as error:
@@ -180,10 +203,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     return 0
 
-
-Found = Iterator[tuple[CorpusProblem, list[Time]]]
-"""What recorders give: problems with the statistics of their matrices, and what was measured of each."""
-Facts = Mapping[str, Any]
 
 if __name__ == "__main__":
     sys.exit(main())

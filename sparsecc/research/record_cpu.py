@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sparsecc.research import record
 from sparsecc.research.corpus import CorpusProblem
 from sparsecc.research.cpu_plans import Plans
-from sparsecc.research.measure_cpu import measured, one_thread
+from sparsecc.research.measure_cpu import measured
 from sparsecc.research.recording import Recording
 from sparsecc.selection.spaces import space_of
 from sparsecc.storage.tensor import SparseTensor
@@ -19,7 +19,6 @@ def record_cpu(
     groups: Sequence[Sequence[CorpusProblem]], output: Recording, options: Namespace
 ) -> record.Found:
     """Measure problems, those of one tensor after each other."""
-    one_thread(record.MODULE, record.again(options))
     packages = ("numpy", "scipy", "llvmlite", "xdsl", "sparsecc")
     output.describe(record.facts(options, "cpu", packages) | {"threads": 1})
     space = space_of(known_target("cpu"))

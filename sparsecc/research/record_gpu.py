@@ -61,7 +61,8 @@ def record_gpu(
     with Ahead(target, workers) as ahead, Patterns(groups) as patterns:
         recorder = Recorder(
             timer, ahead, pace=pace, alive=torch.cuda.synchronize, release=release,
-            fresh=counters_again, skip=frozenset(map(_skipped, options.skip)),
+            fresh=counters_again,
+            tell=record.note, skip=frozenset(map(_skipped, options.skip)),
         )  # fmt: skip
         warm_up("cuda", target)
         makers = patterns.makers("cuda", target, known)

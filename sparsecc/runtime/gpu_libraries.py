@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from sparsecc.formats import Format, parse_format
+from sparsecc.formats import parse_format
 from sparsecc.kernel import Library
 from sparsecc.runtime import packs
 from sparsecc.runtime.extents import result_shape
+from sparsecc.runtime.library_recipe import LibraryRecipe
 from sparsecc.runtime.library_views import Views, merged
-from sparsecc.runtime.machines import GpuMachine, Machine, torch_module
+from sparsecc.runtime.machines import TORCH, GpuMachine, Machine, torch_module
 from sparsecc.runtime.sparselt_algorithms import algorithm
 from sparsecc.runtime.tile_operands import Bound, Item, bound, brought, dense_bound
 from sparsecc.runtime.tile_results import as_torch
+from sparsecc.runtime.torch_guards import version
 from sparsecc.selection.engines import ENGINES, LibraryAbsent
 from sparsecc.selection.products import Axes
 from sparsecc.storage.tensor import SparseTensor
@@ -38,10 +41,16 @@ class LibraryLauncher:
         self.torch = torch_module()
         launch = step.launch
         self.format = parse_format(launch.format, len(launch.shape))
-        self.views = Views.of(step)
+        self.views = views = Views.of(step)
+        self.turn_left, self.turn_right = _turner(views.left), _turner(views.right)
+        self.turn_result = _turner(views.result)
+        self.dtype: Any = getattr(self.torch, TORCH[launch.dtype])
+        self.algorithms: dict[tuple[Any, ...], int] = {}
+        """Of cuSPARSELt, by the extents of a product."""
         self.uploaded: dict[int, tuple[SparseTensor, Bound]] = {}
-        self.kept: tuple[weakref.ref[Bound], Tensor] | None = None
-        self.compute: Callable[[list[Bound], Tensor], None] = {
+        self.matrices: dict[int, tuple[weakref.ref[Bound], Tensor]] = {}
+        """torch's CSR tensors, by the operand that each shares its arrays with."""
+        self.compute: Callable[[list[Tensor], Tensor], None] = {
             "cublas": self.dense_product, "cusparse": self.sparse_product, "cusparselt": self.copied_product,
         }[step.engine]  # fmt: skip
         if step.engine == "cusparselt":
@@ -60,24 +69,73 @@ class LibraryLauncher:
     def __call__(self, tensors: Sequence[Bound | SparseTensor], out: Item | None) -> Bound:
         launch = self.step.launch
         shape = result_shape(launch, tensors)
-        inputs = [self.there(n, tensors[n], k) for k, n in enumerate(launch.inputs)]
-        nothing = 0 in shape or any(0 in tensor.shape for tensor in inputs)
-        if self.step.engine == "cusparselt" and out is None and self.final and not nothing:
-            made = self.semi_structured(inputs)
-            return dense_bound(made, shape, tuple(made.stride()), self.format)
-        values = (
-            self.machine.empty(self.format.level_sizes(shape), launch.dtype) if out is None else out
+        inputs = [
+            self.prepared(k, self.there(n, tensors[n], k)) for k, n in enumerate(launch.inputs)
+        ]
+        found = self.product(inputs, shape, None if out is None else as_torch(out))
+        if self.format.is_row_major:
+            return dense_bound(found if out is None else out, shape, found.stride(), self.format)
+        order = self.format.dim_order
+        return bound(shape, {"values": found.permute(order)}, self.format)
+
+    def product(self, inputs: list[Tensor], shape: tuple[int, ...], out: Tensor) -> Tensor:
+        """The result by its dimensions; of ``inputs`` the sparse one is the library's own."""
+        if 0 in shape or any(0 in tensor.shape for tensor in inputs):
+            return (self.empty(shape) if out is None else out).zero_()
+        if out is None:
+            if self.step.engine == "cusparselt" and self.final:
+                return self.semi_structured(inputs)
+            out = self.empty(shape)
+        self.compute(inputs, self.turn_result(out))
+        return out
+
+    def empty(self, shape: tuple[int, ...]) -> Tensor:
+        """Memory of a result, by its dimensions."""
+        fmt = self.format
+        sizes = shape if fmt.is_row_major else fmt.level_sizes(shape)
+        made = self.torch.empty(sizes, dtype=self.dtype, device=self.machine.place)
+        order = fmt.dim_order
+        return (
+            made if fmt.is_row_major else made.permute([order.index(d) for d in range(len(order))])
         )
-        seen = as_torch(values)
-        if out is None:
-            seen = _by_dimensions(seen, self.format)
-        if nothing:
-            seen.zero_()
-        else:
-            self.compute(inputs, _turned(seen, self.views.result))
-        if out is None:
-            return bound(shape, {"values": values}, self.format)
-        return dense_bound(out, shape, tuple(seen.stride()), self.format)
+
+    def recipe(
+        self, tensors: Sequence[Bound], given: Sequence[Any], allocates: bool
+    ) -> LibraryRecipe | None:
+        """What a call like one that was just made needs: given are torch tensors and packed operands, by number."""
+        launch, sparse = self.step.launch, self.step.sparse
+        shape = result_shape(launch, tensors)
+        if not self.format.is_row_major or any(0 in tensor.shape for tensor in tensors):
+            return None
+        alive: tuple[tuple[int, Any, int], ...] = ()
+        stored: Any = None
+        if sparse is not None:
+            # Held by what it was made of, as its owner is: a recipe keeps no weight alive.
+            place = launch.inputs[sparse]
+            now = version(given[place])
+            if now is None:
+                return None
+            alive = ((place, weakref.ref(given[place]), now),)
+            stored = weakref.ref(tensors[place])
+        places = tuple(enumerate(launch.inputs))
+        dense = tuple(n for k, n in places if k != sparse)
+        own = self.step.engine == "cusparselt"
+        empty, turn, compute = partial(self.empty, shape), self.turn_result, self.compute
+
+        def call(operands: Sequence[Tensor], out: Tensor) -> Tensor:
+            inputs = [operands[n] for _, n in places]
+            if sparse is not None:
+                if (tensor := stored()) is None:
+                    return None
+                inputs[sparse] = self.prepared(sparse, tensor)
+            if out is None:
+                if own:
+                    return self.semi_structured(inputs)
+                out = empty()
+            compute(inputs, turn(out))
+            return out
+
+        return LibraryRecipe(call, alive, dense, allocates)
 
     def there(self, number: int, tensor: Bound | SparseTensor, k: int) -> Bound:
         """An input on the machine: one that was converted on the host is brought now, once."""
@@ -96,46 +154,53 @@ class LibraryLauncher:
         arrays = {role: self.machine.upload(array) for role, array in packed.arrays.items()}
         return bound(tensor.shape, arrays, tensor.format)
 
+    def prepared(self, k: int, tensor: Bound) -> Tensor:
+        """Input ``k`` as torch's: the sparse one as the library reads it, others by their dimensions, as they lie."""
+        if k != self.step.sparse:
+            return _dense(tensor)
+        return self.compressed(tensor) if self.step.packs else self.csr(tensor)
+
     # -- products ------------------------------------------------------------------------------
 
-    def dense_product(self, inputs: list[Bound], out: Tensor) -> None:
+    def dense_product(self, inputs: list[Tensor], out: Tensor) -> None:
         views = self.views
-        left = _turned(_dense(inputs[views.product.left]), views.left)
-        right = _turned(_dense(inputs[views.product.right]), views.right)
+        left = self.turn_left(inputs[views.product.left])
+        right = self.turn_right(inputs[views.product.right])
         if views.product.batch:
             left, right, out = merged(left, right, out, (left.stride(), out.stride()))
         self.torch.matmul(left, right, out=out)
 
-    def sparse_product(self, inputs: list[Bound], out: Tensor) -> None:
+    def sparse_product(self, inputs: list[Tensor], out: Tensor) -> None:
         sparse, dense, turned = self.sides(inputs)
-        self.torch.matmul(self.csr(sparse), dense, out=out.t() if turned else out)
+        self.torch.matmul(sparse, dense, out=out.t() if turned else out)
 
-    def copied_product(self, inputs: list[Bound], out: Tensor) -> None:
+    def copied_product(self, inputs: list[Tensor], out: Tensor) -> None:
         out.copy_(self.semi_structured(inputs))
 
-    def sides(self, inputs: list[Bound]) -> tuple[Bound, Tensor, bool]:
+    def sides(self, inputs: list[Tensor]) -> tuple[Tensor, Tensor, bool]:
         """The sparse operand, what it is multiplied with on its right, and whether the product comes transposed."""
         views, sparse = self.views, self.step.sparse or 0
         turned = sparse == views.product.right
-        dense = _turned(_dense(inputs[1 - sparse]), views.left if turned else views.right)
+        dense = (self.turn_left if turned else self.turn_right)(inputs[1 - sparse])
         return inputs[sparse], dense.t() if turned else dense, turned
 
     def csr(self, tensor: Bound) -> Tensor:
         """A CSR operand as torch's, on the same arrays; made once while it lives."""
-        if self.kept is None or self.kept[0]() is not tensor:
-            arrays = [
-                as_torch(tensor.arrays[role]) for role in ("positions1", "coordinates1", "values")
-            ]
-            made = self.torch.sparse_csr_tensor(*arrays, size=tensor.shape, check_invariants=False)
-            self.kept = (weakref.ref(tensor), made)
-        return self.kept[1]
+        key, matrices = id(tensor), self.matrices
+        known = matrices.get(key)
+        if known is not None and known[0]() is tensor:
+            return known[1]
+        arrays = [
+            as_torch(tensor.arrays[role]) for role in ("positions1", "coordinates1", "values")
+        ]
+        made = self.torch.sparse_csr_tensor(*arrays, size=tensor.shape, check_invariants=False)
+        matrices[key] = (weakref.ref(tensor, lambda _: matrices.pop(key, None)), made)
+        return made
 
-    def semi_structured(self, inputs: list[Bound]) -> Tensor:
+    def semi_structured(self, inputs: list[Tensor]) -> Tensor:
         """The product by cuSPARSELt, in memory of its own."""
-        machine = self.machine
-        assert isinstance(machine, GpuMachine)
-        sparse, dense, turned = self.sides(inputs)
-        weight, vector = self.compressed(sparse), dense.ndim == 1
+        weight, dense, turned = self.sides(inputs)
+        vector = dense.ndim == 1
         dense = dense.unsqueeze(1) if vector else dense
         tokens = dense.shape[1]
         if tokens % TOKENS:
@@ -144,7 +209,11 @@ class LibraryLauncher:
             dense = room.t()
         elif not (dense.is_contiguous() or dense.t().is_contiguous()):
             dense = dense.t().contiguous().t()
-        number = algorithm(machine, weight, dense, sparse.shape[0])
+        key = (tuple(weight.shape), tuple(dense.shape), dense.is_contiguous())
+        number = self.algorithms.get(key)
+        if number is None:
+            assert isinstance(self.machine, GpuMachine)
+            number = self.algorithms[key] = algorithm(self.machine, weight, dense)
         made = self.torch._cslt_sparse_mm(weight, dense, alg_id=number)[:, :tokens]
         if vector:
             return made[:, 0]
@@ -152,12 +221,12 @@ class LibraryLauncher:
 
     def compressed(self, tensor: Bound) -> Tensor:
         """A weight in the library's order: what comes from the host is compressed now, once."""
-        if "compressed" not in tensor.arrays:
+        if "compressed" not in tensor.arrays and all(tensor.shape):
             from sparsecc.backends.triton.packing.semi_structured import compressed
 
             tensor.arrays["compressed"] = compressed(tensor.arrays["values"])
             del tensor.arrays["values"]
-        return tensor.arrays["compressed"]
+        return tensor.arrays["compressed" if all(tensor.shape) else "values"]
 
 
 def _dense(tensor: Bound) -> Tensor:
@@ -169,16 +238,11 @@ def _dense(tensor: Bound) -> Tensor:
     return array.as_strided(shape, strides)
 
 
-def _by_dimensions(array: Tensor, format: Format) -> Tensor:
-    """An array in the order of a dense format's levels, by its dimensions."""
-    order = format.dim_order
-    return (
-        array if format.is_row_major else array.permute([order.index(d) for d in range(len(order))])
-    )
-
-
-def _turned(array: Tensor, axes: Axes) -> Tensor:
+def _turner(axes: Axes) -> Callable[[Tensor], Tensor]:
+    """What shows a tensor along axes."""
+    order, at = axes.order, axes.at
     if axes.plain:
-        return array
-    turned = array.permute(axes.order)
-    return turned[axes.at] if axes.missing else turned
+        return lambda tensor: tensor
+    if not at:
+        return lambda tensor: tensor.permute(order)
+    return lambda tensor: tensor.permute(order)[at]

@@ -20,7 +20,7 @@ from sparsecc.runtime.machines import GpuMachine
 
 class NotSearched(UsageError):
     text = (
-        "cuSPARSELt's algorithm for a weight of {rows} by {reduction} and {tokens} tokens is not known yet,"
+        "cuSPARSELt's algorithm for {tokens} tokens of {reduction} values is not known yet,"
         " and it can't be searched while a graph is captured"
     )
     help_text = "call the kernel with operands of these extents once before the capture"
@@ -29,14 +29,14 @@ class NotSearched(UsageError):
 _found: dict[str, int] = {}
 
 
-def algorithm(machine: GpuMachine, weight: Any, dense: Any, rows: int) -> int:
-    """The number of the algorithm for a compressed weight of so many rows and a dense operand [K, tokens]; from this
+def algorithm(machine: GpuMachine, weight: Any, dense: Any) -> int:
+    """The number of the algorithm for a compressed weight and a dense operand [K, tokens]; from this
     process, from the disk, or searched, which takes some milliseconds and waits for the GPU. Raises NotSearched."""
     torch = machine.torch
     reduction, tokens = dense.shape
     facts = [
-        machine.device.name, torch.__version__, torch.backends.cusparselt.version(), str(dense.dtype), rows, reduction,
-        tokens, bool(dense.is_contiguous()),
+        machine.device.name, torch.__version__, torch.backends.cusparselt.version(), str(dense.dtype),
+        list(weight.shape), reduction, tokens, bool(dense.is_contiguous()),
     ]  # fmt: skip
     key = json.dumps(facts)
     found = _found.get(key)
@@ -45,7 +45,7 @@ def algorithm(machine: GpuMachine, weight: Any, dense: Any, rows: int) -> int:
         found = _read(path)
         if found is None:
             if machine.capturing():
-                raise NotSearched(rows=rows, reduction=reduction, tokens=tokens)
+                raise NotSearched(reduction=reduction, tokens=tokens)
             # With transpose_result=True the search of torch 2.11 ends the device with an illegal instruction.
             found = int(torch._cslt_sparse_mm_search(weight, dense))
             _write(path, facts, found)

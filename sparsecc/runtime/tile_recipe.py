@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparsecc.kernel import TileLaunch
+from sparsecc.runtime.gpu_libraries import LibraryLauncher
+from sparsecc.runtime.library_recipe import LibraryRecipe
 from sparsecc.runtime.machines import TORCH, GpuMachine, is_torch
 from sparsecc.runtime.tile_execute import TileProgram
-from sparsecc.runtime.torch_guards import forward_mode
+from sparsecc.runtime.torch_guards import forward_mode, version
 
 Key = tuple[Any, ...]
 _class_of: Callable[[Any], type] = type
@@ -37,16 +39,18 @@ class Recipe:
     result_map: tuple[tuple[int, tuple[int, ...], tuple[int, ...]], ...]
     work: tuple[tuple[int, str, int], ...]
     """Places of work memory, which it is, and its bytes."""
-    alive: tuple[tuple[int, Any], ...]
-    """Operands that must be the same objects, as weak references."""
+    alive: tuple[tuple[int, Any, int | None], ...]
+    """Operands that must be the same objects, as weak references; of weights that were packed from a dense tensor also
+    its version."""
     empty: Any
     """Makes the memory of the result; None: the last of what is given is it."""
     step: Any
 
     def run(self, given: Sequence[Any]) -> Any:
         """The result; None if an operand is not the one that it was, or may share memory with the result."""
-        for place, reference in self.alive:
-            if reference() is not given[place]:
+        for place, reference, known in self.alive:
+            value = given[place]
+            if reference() is not value or (known is not None and version(value) != known):
                 return None
         words = list(self.words)
         for place, number in self.gaps:
@@ -78,7 +82,7 @@ class Recipes:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        self.known: dict[Key, Recipe] = {}
+        self.known: dict[Key, Recipe | LibraryRecipe] = {}
         self.tensors: set[type] = set()
         self.packed: set[type] = set()
         self.strided: Any = None
@@ -158,15 +162,24 @@ class Recipes:
     def make(
         self, program: TileProgram, machine: GpuMachine, tensors: Sequence[Any], given: list[Any],
         allocates: bool,
-    ) -> Recipe | None:  # fmt: skip
+    ) -> Recipe | LibraryRecipe | None:  # fmt: skip
         step: Any = program.steps[0]
         launched: object = step.step
+        if isinstance(step, LibraryLauncher):
+            return step.recipe(tensors, given, allocates)
         if not isinstance(launched, TileLaunch):
-            return None  # a library's own call takes longer than the look at its operands
+            return None
         launch = launched.launch
         plain = launch.assembly == "dense" and launch.covers and launch.init is None
         if not plain or any(launch.fill) or not step.format.is_row_major:
             return None
+        packed = {
+            number: version(value)
+            for number, value in enumerate(given)
+            if step.packed(number) and _strided(value, self.strided)
+        }
+        if None in packed.values():
+            return None  # who knows whether it is packed as it is now
         call: Any = step.described(tensors)
         shape: tuple[int, ...] = call.out.shape
         words: list[Any] = [read(call) for read in step.readers]
@@ -188,16 +201,16 @@ class Recipes:
                     result.append(place)
             elif what == "values":
                 number = launch.inputs[int(owner[2:])]
-                if not _strided(given[number], self.strided):
+                if number in packed or not _strided(given[number], self.strided):
                     continue
                 if word.__class__ is tuple:
                     maps.append((place, number, word[1], word[2]))
                 else:
                     gaps.append((place, number))
         alive = tuple(
-            (number, weakref.ref(value))
+            (number, weakref.ref(value), packed.get(number))
             for number, value in enumerate(given)
-            if not _strided(value, self.strided) or step.packed(number)
+            if not _strided(value, self.strided) or number in packed
         )
         torch: Any = machine.torch
         kind, device = getattr(torch, TORCH[launch.dtype]), torch.device(machine.place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import lcm
 
@@ -20,16 +20,24 @@ PORTION = 1 << 18
 """Values of a portion, about: a few arrays of so many numbers stay in the cache."""
 
 Coordinates = list[AnyInts]
+Wanted = Callable[[int, int], bool]
 
 
-def nonzeros(tensor: SparseTensor, size: int = PORTION) -> Iterator[Coordinates]:
+def _all_rows(first: int, end: int) -> bool:
+    return True
+
+
+def nonzeros(
+    tensor: SparseTensor, size: int = PORTION, wanted: Wanted = _all_rows
+) -> Iterator[Coordinates]:
     """The coordinates by dimension of the entries that are not 0, each once, in the order in which they are stored.
 
     Integers of any width that holds the shape's extents, and 32 bits at least; portions of about ``size`` stored
-    values, where the format can be cut."""
+    values, where the format can be cut. Portions of slices ``[first, end)`` of dimension 0 that are not ``wanted`` may
+    be left out."""
     fmt = tensor.format
     if tensor.parts:
-        yield from _summed(tensor, size)
+        yield from _summed(tensor, size, wanted)
     elif not _distinct(tensor):
         yield _once(tensor)
     elif fmt.is_permutation and _is_compressed(tensor):
@@ -37,7 +45,7 @@ def nonzeros(tensor: SparseTensor, size: int = PORTION) -> Iterator[Coordinates]
     elif fmt.is_permutation and fmt.levels[0].name == "compressed" and _singletons(tensor):
         yield from _coordinate_lists(tensor, size)
     else:
-        yield from _cut(tensor, size)
+        yield from _cut(tensor, size, wanted)
 
 
 def _distinct(tensor: SparseTensor) -> bool:
@@ -103,7 +111,7 @@ def _coordinate_lists(tensor: SparseTensor, size: int) -> Iterator[Coordinates]:
         yield _kept([_wide(lists[k][span]) for k in order], tensor.values[span])
 
 
-def _cut(tensor: SparseTensor, size: int) -> Iterator[Coordinates]:
+def _cut(tensor: SparseTensor, size: int, wanted: Wanted) -> Iterator[Coordinates]:
     """Portions of outer positions, each a tensor of the same format."""
     first = tensor.format.levels[0]
     outer = _outer_positions(tensor)
@@ -112,7 +120,12 @@ def _cut(tensor: SparseTensor, size: int) -> Iterator[Coordinates]:
         yield _nonzero_entries(tensor)
         return
     expr = tensor.format.exprs[0]
+    rows_are_outer = first.can(Ability.FULL) and expr.dim == 0
     for lo in range(0, outer, step):
+        if rows_are_outer and not wanted(
+            lo * expr.div, min((lo + step) * expr.div, tensor.shape[0])
+        ):
+            continue
         part = _part(tensor, lo, min(lo + step, outer))
         if part is None:
             yield _nonzero_entries(tensor)
@@ -136,7 +149,7 @@ def _outer_positions(tensor: SparseTensor) -> int:
     return 0 if coordinates is None else len(coordinates)
 
 
-def _summed(tensor: SparseTensor, size: int) -> Iterator[Coordinates]:
+def _summed(tensor: SparseTensor, size: int, wanted: Wanted) -> Iterator[Coordinates]:
     """Entries of the parts of a sum, some rows at a time; where one stands in several parts, of their sum."""
     firsts = [part.format.exprs[0] for part in tensor.parts]
     rows, stored = tensor.shape[0], sum(len(part.values) for part in tensor.parts)
@@ -146,6 +159,8 @@ def _summed(tensor: SparseTensor, size: int) -> Iterator[Coordinates]:
         step = rows
     for lo in range(0, rows, step or 1):
         hi = min(lo + step, rows)
+        if not wanted(lo, hi):
+            continue
         parts = [
             _part(part, lo // first.div, -(-hi // first.div)) if step < rows else part
             for part, first in zip(tensor.parts, firsts, strict=True)

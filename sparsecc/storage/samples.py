@@ -49,6 +49,10 @@ class Sample:
     def takes(self, coordinates: AnyInts) -> Mask:
         return self.chosen[coordinates >> self.shift]
 
+    def has_some(self, first: int, end: int) -> bool:
+        """Whether any of the slices ``[first, end)`` is taken."""
+        return bool(self.chosen[first >> self.shift : ((end - 1) >> self.shift) + 1].any())
+
     def split(self, coordinates: AnyInts) -> Iterator[tuple[Ints, int]]:
         """The entries at coordinates that were taken, by class: which they are, and how many the class has in all."""
         classes = self.classes[coordinates >> self.shift]
@@ -70,6 +74,8 @@ def windows(coordinates: AnyInts, extent: int, unit: int, part: float) -> Ints:
     while (extent >> shift) > MOST_RUNS:
         shift += 1
     chosen = np.zeros(-(-extent // (1 << shift)), np.bool_)
-    used = np.unique(coordinates >> shift)
+    chosen[coordinates >> shift] = True
+    used = np.flatnonzero(chosen)
+    chosen[:] = False
     chosen[used[evenly(len(used), part, seed=1)]] = True
     return np.flatnonzero(chosen[coordinates >> shift])

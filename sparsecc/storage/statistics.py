@@ -29,6 +29,9 @@ from sparsecc.storage.tile_bits import SIDE, BitCounts, Found, block_fills, grou
 MOST_ENTRIES = 1 << 21
 """Entries up to which everything is counted, unless it is said otherwise."""
 
+SAMPLED = 0.5
+"""Of so many entries, the part that a sample is: to tell panels apart costs some of the time of counting all."""
+
 DENSE_CELLS = 32
 """Elements of an array that are looked at in the time of an entry that is sorted."""
 
@@ -57,7 +60,7 @@ def statistics(tensor: SparseTensor, *, most_entries: int | None = MOST_ENTRIES)
     """The statistics of a tensor of any format. Stored zeros are not entries; entries that are stored in parts are one.
 
     Up to ``most_entries`` entries (of dense arrays: 32 times as many elements) everything is counted; beyond, what
-    ``Statistics.exact`` names is estimated from about so many, always the same ones. None: no limit."""
+    ``Statistics.exact`` names is estimated from about half so many, always the same ones. None: no limit."""
     if tensor.rank == 2:
         return _of_matrix(tensor, most_entries)
     return _of_tensor(tensor, most_entries)
@@ -141,7 +144,9 @@ def _of_array(array: AnyArray, most_entries: int | None) -> tuple[_Tallies, Foun
     if most_entries is None or few:
         return tallies, bits.found, True
     used, counts = tallies.rows.used()
-    sample = Sample.of(len(array), used, counts, SIDE, DENSE_CELLS * most_entries / array.size)
+    sample = Sample.of(
+        len(array), used, counts, SIDE, SAMPLED * DENSE_CELLS * most_entries / array.size
+    )
     found: Found = Counter()
     rows = np.arange(len(array))
     for which, entries in sample.split(rows):
@@ -168,8 +173,9 @@ def _of_entries(tensor: SparseTensor, most_entries: int | None) -> tuple[_Tallie
         _add_coordinates(bits, rows, columns, shape)
         return tallies, bits.found, True
     used, counts = tallies.rows.used()
-    sample = Sample.of(shape[0], used, counts, SIDE, most_entries / expected)
-    for rows, columns in nonzeros(tensor):
+    part = SAMPLED * most_entries / expected
+    sample = Sample.of(shape[0], used, counts, SIDE, part)
+    for rows, columns in nonzeros(tensor, wanted=sample.has_some):
         taken = np.flatnonzero(sample.takes(rows))
         kept.append((rows[taken], columns[taken]))
     all_rows, all_columns = _joined(kept, 2)
@@ -177,7 +183,7 @@ def _of_entries(tensor: SparseTensor, most_entries: int | None) -> tuple[_Tallie
     whole = bool(sample.chosen[sample.classes > 0].all())
     for which, entries in sample.split(all_rows):
         rows, columns = all_rows[which], all_columns[which]
-        share = max(LEAST_SHARE, most_entries * entries // expected)
+        share = max(LEAST_SHARE, round(part * entries))
         if len(rows) > 2 * share:
             # A few long rows hold more than was to be looked at: of them, windows of columns are drawn.
             taken = windows(columns, shape[1], SIDE, share / len(rows))
@@ -273,21 +279,20 @@ def _of_tensor(tensor: SparseTensor, most_entries: int | None) -> Statistics:
         found = [count_distinct(coords, shape, dims) for dims in wanted]
     else:
         used, counts = tallies[0].used()
-        sample = Sample.of(shape[0], used, counts, 1, most_entries / expected)
-        for coords in nonzeros(tensor):
+        sample = Sample.of(shape[0], used, counts, 1, SAMPLED * most_entries / expected)
+        for coords in nonzeros(tensor, wanted=sample.has_some):
             taken = np.flatnonzero(sample.takes(coords[0]))
             kept.append([c[taken] for c in coords])
         found = _estimated(_joined(kept, rank), shape, sample, wanted)
     slices = tuple(lengths(t.extent, t.used()[1]) for t in tallies)
     outer, last = [slices[0].used] if rank > 1 else [], [nnz] if rank else []
-    prefixes = [number for number in found[: max(0, rank - 2)] if number is not None]
     return Statistics(
         shape=shape,
         dtype=_dtype(tensor),
         nnz=nnz,
         exact=sample is None or bool(sample.chosen[sample.classes > 0].all()),
         slices=slices,
-        prefixes=(*outer, *prefixes, *last),
+        prefixes=(*outer, *found[: max(0, rank - 2)], *last),
         pairs=tuple(found) if rank == 3 else (),
     )
 
@@ -300,16 +305,16 @@ def _sets_of_dimensions(rank: int) -> list[tuple[int, ...]]:
 
 def _estimated(
     coords: Sequence[AnyInts], shape: Sequence[int], sample: Sample, wanted: list[tuple[int, ...]]
-) -> list[int | None]:
-    """Different coordinates of all entries, of those of whole slices of dimension 0. None where these say nothing:
-    without dimension 0, slices share coordinates."""
-    found: list[int | None] = [0 if 0 in dims else None for dims in wanted]
+) -> list[int]:
+    """Different coordinates of all entries, of those of whole slices of dimension 0. 0 (not known) where these say
+    nothing: without dimension 0, slices share coordinates."""
+    found = [0] * len(wanted)
     for which, entries in sample.split(coords[0]):
         some = [c[which] for c in coords]
         for k, dims in enumerate(wanted):
-            if (so_far := found[k]) is not None:
+            if 0 in dims:
                 counted = count_distinct(some, shape, dims)
-                found[k] = so_far + round(counted * entries / len(which))
+                found[k] += round(counted * entries / len(which))
     return found
 
 

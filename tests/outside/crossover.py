@@ -27,9 +27,9 @@ class Crossover:
         return sorted((self.explained(problem, c) for c in problem.candidates), key=key)
 
     def wanted(self, problem: Problem) -> str:
-        """The format of the one open tensor."""
-        (tensor,) = (t for t in problem.tensors.values() if t.open)
-        known = tensor.statistics
+        """The format of the one open tensor whose entries are there; a result gets what is inferred."""
+        open_ones = (t.statistics for t in problem.tensors.values() if t.open)
+        known = next((found for found in open_ones if found is not None), None)
         if known is None or len(known.shape) != 2:
             return "CSF"
         if known.density >= self.dense_from:

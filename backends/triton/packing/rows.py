@@ -36,12 +36,14 @@ def row_tables_of(layout: str, positions: Array) -> Tables:
     lengths = p[1:] - p[:-1]
     count = int(lengths.shape[0])
     entries = int(p[-1]) if count else 0
-    if entries > limits.INT32_MAX:
-        raise TooManyEntries(entries=entries, limit=limits.INT32_MAX)
+    limit = limits.INT32_MAX - row_tables.ROOM
+    if entries > limit:
+        raise TooManyEntries(entries=entries, limit=limit)
     longest = int(lengths.max()) if count else 0
     facts = {"longest": longest, "mean": -(-entries // max(1, count))}
     make = {
         row_tables.SEGMENTS: _segment_tables,
+        row_tables.SWEPT: _sweep_tables,
         row_tables.BINNED: _bin_tables,
         row_tables.ENTRIES: _entry_tables,
     }[layout]
@@ -54,6 +56,19 @@ def _segment_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
     order = _falling(xp, table[:, 2] - table[:, 1])
     table = xp.contiguous(xp.cast(table[order], 32))
     return {"segments": table}, {"segment_count": len(table), "slot_count": slots}
+
+
+def _sweep_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
+    table, slots = _segments(xp, p, lengths, xp.arange(0, len(lengths)), row_tables.PART)
+    size = table[:, 2] - table[:, 1]
+    # Powers of two that a length is over: longer ones come first, so that no long part is left for the end.
+    over, limit = size * 0, 1
+    while limit < row_tables.PART:
+        over, limit = over + (size > limit) * 1, 2 * limit
+    place = row_tables.PLACES - 1 - table[:, 5] * row_tables.PLACES // table[:, 3]
+    order = _falling(xp, over * row_tables.PLACES + place)
+    table = xp.contiguous(xp.cast(table[order], 32))
+    return {"sweeps": table}, {"sweep_count": len(table), "sweep_slot_count": slots}
 
 
 def _entry_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
@@ -75,7 +90,11 @@ def _bin_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
     table = xp.contiguous(xp.cast(table, 32))
     joined = xp.contiguous(xp.cast(xp.concatenate(groups), 32))
     arrays = {"order": xp.cast(order, 32), "long_segments": table, "groups": joined}
-    return arrays, {"group_count": len(joined), "long_slot_count": slots}
+    return arrays, {
+        "group_count": len(joined),
+        "long_count": len(table),
+        "long_slot_count": slots,
+    }
 
 
 def _groups(xp: Arrays, kind: int, begin: int, end: int, rows: int) -> Array:
@@ -162,6 +181,11 @@ def _described(matrix: Any) -> str:
 def pack_segments(matrix: Any) -> PackedOperand:
     """``CSR-segments``: for products with a matrix."""
     return pack_rows(row_tables.SEGMENTS, matrix)
+
+
+def pack_sweeps(matrix: Any) -> PackedOperand:
+    """``CSR-sweeps``: for products with a matrix, parts in the order in which they read its rows."""
+    return pack_rows(row_tables.SWEPT, matrix)
 
 
 def pack_bins(matrix: Any) -> PackedOperand:

@@ -33,12 +33,12 @@ def work_of(
     make = WORK[problem.target.backend]
     found: list[tuple[Work, Facts]] = []
     for expression, engine in zip(problem.expressions, candidate.engines, strict=True):
-        facts = Facts(problem, _seen_from(problem, expression, formats), formats)
+        facts = Facts(problem, seen_from(problem, expression, formats), formats)
         found.append((make(facts, engine, calibration.sizes), facts))
     return found
 
 
-def _seen_from(problem: Problem, expression: Expression, formats: Mapping[str, str]) -> Operation:
+def seen_from(problem: Problem, expression: Expression, formats: Mapping[str, str]) -> Operation:
     """The expression from the side of the operand that the plan stores sparsely; of the first open one if none."""
     inputs = [a.name for a in expression.inputs]
     stored = [

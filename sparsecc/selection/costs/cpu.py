@@ -4,7 +4,9 @@ Amounts, of a matrix with ``e`` stored entries (padding too), ``u`` units (block
 columns of the dense operand, elements of ``s`` bytes:
 
 ``entry``, ``row``         entries walked, rows begun
+``uneven``                 rows whose length is not that of the row before
 ``block``, ``cell``        blocks walked, their cells
+``strip``                  rows of blocks
 ``wide``, ``narrow``       vector steps of 128 and of 32 bytes: ``u * (T s // 128)`` and ``u * (rest // 32)``
 ``single``                 scalar steps: what is left, or all where columns are not contiguous
 ``gather_L``               lines of a dense vector read from level L (``l2 l3 dram``), see :mod:`facts`
@@ -19,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sparsecc.selection.costs.facts import Facts, levels, lines_of, stream
+from sparsecc.selection.costs.facts import Facts, levels, lines_of, stream, uneven
 from sparsecc.selection.costs.work import Work
 from sparsecc.selection.footprint import block_of, fibers, order_of
 from sparsecc.selection.operations import GENERAL, MTTKRP, SDDMM, SPMM, SPMV
@@ -88,14 +90,14 @@ def _spmv(facts: Facts, sizes: Sizes) -> Work:
         return Work("spmv-dense", moved, {}, {"cell": f.entries, "row": n}, {"call": 1})
     issue: dict[str, float] = {}
     if walk == "blocks":
-        rows, columns = block_of(fmt) or (1, 1)
-        issue = {"block": f.units, "cell": f.entries, "line": f.units * rows, "row": f.slices}
-        del columns
+        rows, _ = block_of(fmt) or (1, 1)
+        issue = {"block": f.units, "cell": f.entries, "strip": f.units * rows, "row": f.slices}
     elif walk in ("columns", "used-columns"):
         along = 1 - along  # the result is scattered to
         issue = {"entry": f.entries, "row": f.slices}
     else:
         issue = {"entry": f.entries, "row": f.slices}
+    issue["uneven"] = f.slices * uneven(s, 1 - along)
     touched = lines_of(s, along, item)
     for level, share in levels(s, along, item, sizes).items():
         if level != "l1":
@@ -123,11 +125,14 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
         "stored": float(n * t * item),
     }
     if walk == "blocks":
+        rows, _ = block_of(fmt) or (1, 1)
         issue["block"] = f.units * max(steps, 1)
+        issue["strip"] = f.units * rows * max(steps, 1)
     along = 1 if operation.by_rows else 0
     if walk in ("columns", "used-columns"):
         along = 1 - along
     if walk != "dense":
+        issue["uneven"] = f.slices * max(steps, 1) * uneven(s, 1 - along)
         width = float(t * item)
         for level, share in levels(s, along, width, sizes).items():
             if level != "l1":
@@ -151,6 +156,7 @@ def _sddmm(facts: Facts, sizes: Sizes) -> Work:
     }  # fmt: skip
     if walk != "dense":
         along = 0 if walk in ("columns", "used-columns") else 1
+        issue["uneven"] = f.slices * uneven(s, 1 - along)
         width = float(depth * item)
         for level, share in levels(s, along, width, sizes).items():
             if level != "l1":

@@ -134,6 +134,12 @@ def lines_of(s: Statistics, dim: int, width: int) -> float:
     return min(float(s.nnz), blocks_of(s, *((1, per) if dim == 1 else (per, 1))))
 
 
+def uneven(s: Statistics, dim: int) -> float:
+    """How often a slice has another length than the one before, about: loops over its entries then end where the
+    processor did not expect it."""
+    return min(1.0, s.slices[dim].deviation) if s.slices else 1.0
+
+
 def stream(size: float, working_set: float, sizes: Mapping[str, float]) -> dict[str, float]:
     """Bytes by the level that they come from at the next call, where ``working_set`` bytes take turns."""
     found: dict[str, float] = {}

@@ -13,9 +13,9 @@ _STREAM: Units = {"from_l2": 2.5e-11, "from_l3": 5e-11, "from_dram": 8e-11, "cal
 _GATHER: Units = {"gather_l2": 1e-9, "gather_l3": 3e-9, "gather_dram": 1.2e-8}
 _ROWS: Units = {"x_l2": 1.5e-11, "x_l3": 4e-11, "x_dram": 8e-11}
 _STEPS: Units = {"wide": 2e-9, "narrow": 8e-10, "single": 8e-10}
-_VECTOR: Units = {**_STREAM, **_GATHER, "entry": 8e-10, "row": 1.5e-9}
-_MATRIX: Units = {**_STREAM, **_ROWS, **_STEPS, "row": 2e-9, "stored": 2e-11}
-_SAMPLED: Units = {**_STREAM, **_ROWS, "entry": 3e-9, "term": 2.8e-10, "row": 2e-9}
+_VECTOR: Units = {**_STREAM, **_GATHER, "entry": 8e-10, "row": 1.5e-9, "uneven": 2e-9}
+_MATRIX: Units = {**_STREAM, **_ROWS, **_STEPS, "row": 2e-9, "uneven": 2e-9, "stored": 2e-11}
+_SAMPLED: Units = {**_STREAM, **_ROWS, "entry": 3e-9, "term": 2.8e-10, "row": 2e-9, "uneven": 2e-9}
 _FIBERS: Units = {
     **_STREAM, **_ROWS, **_STEPS, "fiber": 3e-9, "fiber_wide": 2e-9, "fiber_narrow": 8e-10,
     "fiber_single": 8e-10,
@@ -26,30 +26,31 @@ _WALKS = ("rows", "columns", "coordinates", "used-rows", "used-columns", "padded
 
 CPU: dict[str, Units] = {
     **{f"spmv-{walk}": _VECTOR for walk in _WALKS},
-    "spmv-blocks": {**_STREAM, **_GATHER, "block": 2e-9, "cell": 6e-10, "line": 5e-10, "row": 2e-9},
+    "spmv-blocks": {**_STREAM, **_GATHER, "block": 2e-9, "cell": 6e-10, "strip": 5e-10, "row": 2e-9, "uneven": 2e-9},
     "spmv-dense": {**_STREAM, "cell": 7e-10, "row": 2e-9},
     **{f"spmm-{walk}": _MATRIX for walk in (*_WALKS, "dense")},
-    "spmm-blocks": {**_MATRIX, "block": 2e-9},
+    "spmm-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10},
     **{f"strided-{walk}": _MATRIX for walk in (*_WALKS, "dense")},
-    "strided-blocks": {**_MATRIX, "block": 2e-9},
+    "strided-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10},
     **{f"sddmm-{walk}": _SAMPLED for walk in (*_WALKS, "blocks", "dense")},
     **{f"mttkrp-{walk}": _FIBERS for walk in ("outer", "middle", "inner", "coordinates", "dense")},
     "general": {**_STREAM, "step": 3e-9},
     "blas-vector": {**_STREAM, "mac": 1.2e-10, "call": 2e-6},
     "blas-matrix": {**_STREAM, "mac": 4e-11, "weight": 1e-11, "result": 2e-11, "call": 5e-6},
     **{
-        f"scipy-spmv-{name}": {**_SCIPY, **_GATHER, "entry": 8e-10, "row": 1.5e-9}
+        f"scipy-spmv-{name}": {**_SCIPY, **_GATHER, "entry": 8e-10, "row": 1.5e-9, "uneven": 2e-9}
         for name in ("csr", "csc", "coo")
     },
     "scipy-spmv-bsr": {
-        **_SCIPY, **_GATHER, "block": 2e-9, "cell": 1e-9, "line": 5e-10, "row": 2e-9,
+        **_SCIPY, **_GATHER, "block": 2e-9, "cell": 1e-9, "strip": 5e-10, "row": 2e-9, "uneven": 2e-9,
     },
     **{
-        f"scipy-spmm-{name}": {**_SCIPY, **_ROWS, **_STEPS, "wide": 6e-9, "row": 2e-9, "stored": 4e-11}
+        f"scipy-spmm-{name}": {**_SCIPY, **_ROWS, **_STEPS, "wide": 6e-9, "row": 2e-9, "uneven": 2e-9, "stored": 4e-11}
         for name in ("csr", "csc", "coo")
     },
     "scipy-spmm-bsr": {
-        **_SCIPY, **_ROWS, **_STEPS, "wide": 1e-8, "row": 2e-9, "block": 5e-9, "stored": 4e-11,
+        **_SCIPY, **_ROWS, **_STEPS, "wide": 1e-8, "row": 2e-9, "uneven": 2e-9, "block": 5e-9,
+        "strip": 1e-9, "stored": 4e-11,
     },
     **{
         f"conversion-{route}": {"entry": entry, "cell": cell, "call": 2e-5}

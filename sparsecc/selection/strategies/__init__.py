@@ -5,6 +5,7 @@ STRATEGIES: dict[str, str] = {
     "always-dense": "sparsecc.selection.strategies.plain:AlwaysDense",
     "bytes": "sparsecc.selection.strategies.plain:Bytes",
     "roofline": "sparsecc.selection.strategies.predicted:Roofline",
+    "tree": "sparsecc.selection.strategies.tree:Tree",
     "autotune": "sparsecc.selection.strategies.measured:Autotune",
     "oracle": "sparsecc.selection.strategies.measured:Oracle",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,14 +128,21 @@ def test_cusparse(machine: Machine, text: str, width: str | None) -> None:
     tensors = {**as_torch({n: x for n, x in given.items() if n != "A"}), "A": a}
     kernel = on(machine, text, tensors, "cusparse", out="dense")
     check(kernel, tensors, einsum(text, {**given, "A": a.to_dense().numpy()}))
-    launcher = kernel.programs[id(kernel), "cpu"].steps[0]
-    assert launcher.kept[1].values().data_ptr() == a.values().data_ptr()
-    first = launcher.kept[1]
+    matrices = kernel.programs[id(kernel), "cpu"].steps[0].matrices
+    ((_, first),) = matrices.values()
+    assert first.values().data_ptr() == a.values().data_ptr()
     kernel.call(tensors)
-    assert launcher.kept[1] is first
-    host = {**given, "A": sc.asarray(a)}
+    assert [matrix for _, matrix in matrices.values()] == [first]
+    wanted = einsum(text, {**given, "A": a.to_dense().numpy()})
+    del first, tensors["A"]
+    dense, shown = a.to_dense().numpy(), sc.asarray(a)
+    del a
+    gc.collect()
+    assert not matrices
+    host = {**given, "A": shown}
     found = on(machine, text, host, "cusparse", out="dense").call(host)
-    np.testing.assert_allclose(found, einsum(text, {**given, "A": a.to_dense().numpy()}), rtol=1e-5)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    assert np.array_equal(shown.to_numpy(), dense)
 
 
 # -- cuSPARSELt --------------------------------------------------------------------------------
@@ -145,6 +153,7 @@ class Sparselt:
     """The library: compressed weights are flat, a dense operand has a multiple of 8 columns."""
 
     compressed: list[Any] = field(default_factory=list[Any])
+    made: list[Any] = field(default_factory=list[Any])
     searched: list[tuple[int, ...]] = field(default_factory=list[tuple[int, ...]])
     used: list[int] = field(default_factory=list[int])
 
@@ -153,7 +162,7 @@ class Sparselt:
         assert int(groups.max()) <= 2
         self.compressed.append(tuple(weight.shape))
         made = weight.clone().reshape(-1)
-        made.rows = weight.shape[0]
+        self.made.append(weakref.ref(made))
         return made
 
     def search(self, _weight: Any, dense: Any) -> int:
@@ -226,10 +235,16 @@ def test_a_weight_is_packed_again_when_it_changes_and_dies_with_its_owner(
     w, x = two_of_four(16, 32), torch.rand(8, 32, dtype=torch.float16)
     with pytest.warns(UserWarning, match="packed as"):
         before = kernel.call({"X": x, "W": w}).clone()
+    assert torch.equal(kernel.call({"X": x, "W": w}), before) and len(sparselt.compressed) == 1
     w.mul_(2)
     assert torch.allclose(kernel.call({"X": x, "W": w}), 2 * before, rtol=1e-2)
     assert len(sparselt.compressed) == 2
+    packed = kernel.pack(W=w)
+    for weight in (packed, w):
+        kernel.call({"X": x, "W": weight})
+    del w, weight, packed
     gc.collect()
+    assert [made() for made in sparselt.made] == [None] * 3
 
 
 def test_weights_that_cusparselt_does_not_take(machine: Machine, sparselt: Sparselt) -> None:

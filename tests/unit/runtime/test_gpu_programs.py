@@ -159,6 +159,21 @@ def test_weights_are_packed_once_and_by_the_kernel() -> None:
         kernel.prepared({"X": x, "W": torch.ones(64, 128).half()})
 
 
+def test_a_dense_weight_that_a_kernel_packs_is_called_again_and_changed(machine: Machine) -> None:
+    spec = {"W": sc.Spec((64, 64), "f32", "BITMAP"), "X": sc.Spec((16, 64), "f32")}
+    kernel = sc.compile(LINEAR, target="sm_90", operands=spec)
+    assert isinstance(kernel, TileKernel)
+    kernel = kernel.with_options()
+    kernel._machine = machine  # pyright: ignore[reportPrivateUsage]
+    weight, x = torch.rand(64, 64), torch.rand(16, 64)
+    weight[weight < 0.5] = 0
+    with pytest.warns(UserWarning, match="packed as bitmap"):
+        kernel(X=x, W=weight)
+    for _ in range(2):
+        assert torch.allclose(kernel(X=x, W=weight), x @ weight.t(), rtol=1e-3)
+        weight.mul_(2)
+
+
 def test_a_residual_is_compiled_for_the_weight_it_meets() -> None:
     spec = sc.Spec((None, None), "f16", "2:4+CSR")
     kernel = sc.compile(LINEAR, X=sc.Spec((None, None), "f16"), W=spec, target="sm_90")

@@ -1,4 +1,4 @@
-"""Tables of sparse rows: every entry and every row is in them once, in order of falling length."""
+"""Tables of sparse rows: every entry and every row is in them once, in the order that programs want."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import sparsecc as sc
 from sparsecc.backends.triton.operands import pack_bins, pack_entries, pack_segments, row_tables_of
 from sparsecc.backends.triton.packing.rows import NoSparseRows, TooManyEntries
-from sparsecc.formats.row_tables import BINS, GROUP, LAYOUTS, LONG_PART, PART, SEGMENT
+from sparsecc.formats.row_tables import BINS, GROUP, LAYOUTS, LONG_PART, PART, ROOM, SEGMENT
 from sparsecc.storage import limits
 
 torch: Any = import_module("torch")  # its types are incomplete
@@ -62,6 +62,26 @@ def test_segments(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LENGTHS)
+def test_sweeps(name: str) -> None:
+    """The segments of ``CSR-segments``; among like lengths, what begins early in its row comes first."""
+    lengths = LENGTHS[name]
+    arrays, facts = row_tables_of("CSR-sweeps", positions(lengths))
+    others, known = row_tables_of("CSR-segments", positions(lengths))
+    table: list[list[int]] = arrays["sweeps"].tolist()
+    assert sorted(table) == sorted(others["segments"].tolist())
+    assert facts["sweep_count"] == known["segment_count"] == len(table)
+    assert facts["sweep_slot_count"] == known["slot_count"]
+    keys = [(-max(0, hi - lo - 1).bit_length(), at / of) for _, lo, hi, of, _, at in table]
+    assert keys == sorted(keys)
+
+
+def test_side_by_side_parts_begin_alike() -> None:
+    rows = [4 * PART - k % 3 for k in range(6)]
+    arrays, _ = row_tables_of("CSR-sweeps", positions(rows))
+    assert arrays["sweeps"][:, 5].tolist() == [0] * 6 + [1] * 6 + [2] * 6 + [3] * 6
+
+
+@pytest.mark.parametrize("name", LENGTHS)
 def test_bins(name: str) -> None:
     lengths = LENGTHS[name]
     arrays, facts = row_tables_of("CSR-bins", positions(lengths))
@@ -71,6 +91,8 @@ def test_bins(name: str) -> None:
     long = [r for r in order if lengths[r] > BINS[0][0]]
     segments = arrays["long_segments"].tolist()
     check_segments(segments, lengths, long, LONG_PART, facts["long_slot_count"])
+    assert facts["long_count"] == len(segments)
+    assert [kind for kind, _, _ in groups.tolist()[: len(segments)]] == [0] * len(segments)
     done = set[int](long)
     numbers: list[int] = []
     rows_of: list[list[int]] = groups.tolist()
@@ -124,6 +146,6 @@ def test_what_has_no_sparse_rows(matrix: Any) -> None:
 
 
 def test_more_entries_than_tables_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "INT32_MAX", 5)
+    monkeypatch.setattr(limits, "INT32_MAX", ROOM + 5)
     with pytest.raises(TooManyEntries, match="6 entries has more than the 5"):
         row_tables_of("CSR-segments", positions([3, 3]))
