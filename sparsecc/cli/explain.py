@@ -17,13 +17,21 @@ from sparsecc.cli.operands import (
 )
 from sparsecc.cli.output import note, show_json, write_text
 from sparsecc.cli.plans import opened, plan_options
-from sparsecc.diagnostics import TargetError, UsageError
+from sparsecc.diagnostics import TargetError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from sparsecc.api import Kernel
     from sparsecc.explanation.report import Report
     from sparsecc.selection.decision import Decision
     from sparsecc.storage.tensor import SparseTensor
+
+
+class TypeWithoutKernels(UnsupportedError):
+    text = "operand {name!r} is {dtype}, for which target {target} has no kernels"
+    help_text = (
+        "--dtype f16 (or f32, f64) asks for another type; complex numbers are for the target cpu"
+    )
+
 
 FULL = 0.9
 """A dense file that is fuller than this stays dense where another operand is open."""
@@ -57,9 +65,7 @@ def _show(
     report: Report, options: Namespace, steps: str | None, tensors: dict[str, SparseTensor]
 ) -> None:
     if options.html is not None:
-        from sparsecc.explanation.html import page
-
-        write_text(Path(options.html), page(report, tensors))
+        write_text(Path(options.html), report.html(tensors))
         note(f"written to {options.html}")
     if options.json:
         show_json(report.to_json())
@@ -144,7 +150,28 @@ class _Asked:
         self.index = next(iter([*(i for i in unknown if i in sizes), *unknown]), None)
         if self.index is not None and self.index not in sizes:
             found = decide({**sizes, self.index: USUAL})
+        if found is not None:
+            self._check_types(found)
         return found
+
+    def _check_types(self, decision: Decision) -> None:
+        """Say which types have which kernels on a GPU. Raises TypeWithoutKernels."""
+        problem = decision.problem
+        if problem.target.backend != "triton":
+            return
+        from sparsecc.selection.spaces.gpu import DOTS, HALVES
+
+        for tensor in problem.tensors.values():
+            if tensor.dtype.startswith("c"):
+                raise TypeWithoutKernels(name=tensor.name, dtype=tensor.dtype, target=problem.target.name)  # fmt: skip
+        grouped = (*HALVES, *(t for t in DOTS if t.startswith("i")))
+        for name in self.is_open:
+            tensor = problem.tensors.get(name)
+            if tensor is not None and tensor.dtype not in grouped:
+                self.notes.append(
+                    f"{name} is {tensor.dtype}: 2:4 has kernels of {', '.join(grouped)}, blocks and bitmaps of "
+                    f"{', '.join(DOTS)}; --dtype f16 asks for f16"
+                )
 
     def _decider(self) -> Callable[[dict[str, int]], Decision | None]:
         from sparsecc import api

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sparsecc.explanation.sizes import ranges
 from sparsecc.explanation.units import count, seconds, share, size, times
-from sparsecc.selection.candidate import GENERATED, TERMS, Candidate
+from sparsecc.selection.candidate import GENERATED, TERMS, Candidate, Refusal
 from sparsecc.selection.engines import ENGINES
 from sparsecc.selection.problem import Tensor
 from sparsecc.statistics import Statistics
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 NEAR = 1.25
 """A library that is behind by less nearly wins."""
+FULL = 0.9
+"""The band of what is fuller than this says nothing."""
+SYMMETRY = {"": "symmetry unknown", "none": "not symmetric", "pattern": "symmetric in its pattern"}
 
 
 def page(report: Report, plans: int = 8) -> str:
@@ -26,7 +29,7 @@ def page(report: Report, plans: int = 8) -> str:
         _operands(report),
         _sizes(report),
         _plans(report, plans),
-        _verdict(report),
+        verdict(report),
         _losers(report, plans),
         _refusals(report),
         _offers(report),
@@ -91,8 +94,9 @@ def pattern_lines(s: Statistics) -> list[str]:
         lines.append(", ".join(groups))
     if blocks:
         lines.append("cells full: " + ", ".join(blocks))
-    if len(s.shape) == 2 and s.shape[0] == s.shape[1] and s.symmetry not in ("", "none"):
-        lines.append(f"{s.symmetry}; band {s.below} below, {s.above} above the diagonal")
+    if len(s.shape) == 2 and s.shape[0] == s.shape[1] and s.density < FULL:
+        kind = SYMMETRY.get(s.symmetry, s.symmetry)
+        lines.append(f"{kind}; band {s.below} below, {s.above} above the diagonal")
     if not s.exact:
         lines.append("blocks and groups are estimated from a sample")
     return lines
@@ -104,15 +108,13 @@ def pattern_lines(s: Statistics) -> list[str]:
 def _sizes(report: Report) -> list[str]:
     if report.index is None or not report.sizes:
         return []
-    heads = (report.index, "winner", "predicted", "dense", "dense / winner")
-    rows = [
-        (
-            str(row.extent), plan_name(row.best.candidate), seconds(row.best.seconds),
-            "-" if row.dense is None else seconds(row.dense.seconds),
-            "-" if row.gain is None else times(row.gain),
-        )
-        for row in report.sizes
-    ]  # fmt: skip
+    heads, rows = size_table(report)
+    lines = [f"no operand says {report.index}; what wins for a few"]
+    lines += [f"  {line}" for line in columns(heads, rows, left=(1,))]
+    parts = ranges(report.sizes)
+    if len(parts) > 1:
+        spelled = ", ".join(f"{plan_name(plan)} {_range(a, b)}" for a, b, plan in parts)
+        lines.append(f"  by {report.index}: {spelled}")
     given = report.problem.extents.get(report.index)
     lines = [f"no operand says {report.index}; what wins for a few"]
     lines += [f"  {line}" for line in columns(heads, rows, left=(1,))]
@@ -123,6 +125,18 @@ def _sizes(report: Report) -> list[str]:
     if given is not None:
         lines.append(f"what follows is for {report.index} = {given}")
     return lines
+
+
+def size_table(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Heads and rows of what wins by size."""
+    heads = (report.index or "", "winner", "predicted", "dense", "dense / winner")
+    rows: list[tuple[str, ...]] = []
+    for row in report.sizes:
+        dense = "-" if row.dense is None else seconds(row.dense.seconds)
+        gain = "-" if row.gain is None else times(row.gain)
+        name, taken = plan_name(row.best.candidate), seconds(row.best.seconds)
+        rows.append((str(row.extent), name, taken, dense, gain))
+    return heads, rows
 
 
 def _range(first: int, last: int) -> str:
@@ -170,7 +184,8 @@ def _sum(report: Report) -> str:
     return f"{largest}, + launch + conversion"
 
 
-def _verdict(report: Report) -> list[str]:
+def verdict(report: Report) -> list[str]:
+    """The winner, what bounds it, and by how much it wins."""
     winner, second = report.winner, report.runner_up
     lines = [f"winner: {plan_name(winner.candidate)}, {seconds(winner.seconds)} a call"]
     part = winner.prediction.largest(winner.prediction.bound)
@@ -202,6 +217,8 @@ def _margin(report: Report, second: PlanRow) -> str:
     if report.margin < 0:
         return f"margin: none, {name} is predicted {share(-report.margin)} faster"
     text = f"margin: {share(report.margin)} before {name}"
+    if report.margin >= 1:
+        text = f"margin: {name}, the next, takes {times(1 + report.margin)} as long"
     known = report.uncertainty
     if known is not None and report.margin < known:
         text += f", less than the model's median error of {share(known)}: measure with --strategy autotune"
@@ -215,9 +232,12 @@ def _library(report: Report) -> Iterator[str]:
         return
     ratio = rival.seconds / winner.seconds
     name = plan_name(rival.candidate)
-    if winner.by_library:
+    if winner.by_library and ratio >= 1:
         engine = next(e for e in winner.candidate.engines if e != GENERATED)
         yield f"{ENGINES[engine].title} is {times(ratio)} as fast as the best generated plan, {name}"
+    elif ratio < 1:
+        kind = "generated" if winner.by_library else "library"
+        yield f"the best {kind} plan, {name}, is predicted {times(1 / ratio)} as fast"
     elif ratio < NEAR:
         yield f"the best library plan, {name}, is nearly as fast: {share(ratio - 1)} slower"
     else:
@@ -229,10 +249,17 @@ def _library(report: Report) -> Iterator[str]:
 
 def _refusals(report: Report) -> list[str]:
     lines: list[str] = []
-    for refusal in report.refusals:
-        remedy = f"; {refusal.remedy}" if refusal.remedy else ""
-        lines.append(f"  {refusal.what}: {refusal.reason}{remedy}")
+    for what, reason, remedy in grouped_refusals(report.refusals):
+        lines.append(f"  {what}: {reason}" + (f"; {remedy}" if remedy else ""))
     return ["not legal", *lines] if lines else []
+
+
+def grouped_refusals(refusals: Sequence[Refusal]) -> list[tuple[str, str, str]]:
+    """What is refused for the same reason together: names, reason, remedy."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for refusal in refusals:
+        found.setdefault((refusal.reason, refusal.remedy), []).append(refusal.what)
+    return [(", ".join(names), *why) for why, names in found.items()]
 
 
 def _offers(report: Report) -> list[str]:
