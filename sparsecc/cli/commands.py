@@ -253,6 +253,7 @@ def _convert(parser: Parser) -> None:
 
 def _inspect(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE[:FORMAT]")
+    parser.add_argument("--target", help="predict what each format of a matrix would gain there")
     parser.add_argument("--key", help="which array of a file that holds several")
     _json(parser)
 
@@ -295,7 +296,7 @@ COMMANDS: dict[str, Command] = {
         ),
         Command(
             "inspect",
-            "Say what is in a file: pattern, density, bytes in each format.",
+            "Say what is in a file: pattern, density, bytes in each format, predicted gains.",
             _inspect,
             "sparsecc.cli.tools:inspect",
         ),

@@ -21,8 +21,11 @@ from sparsecc.diagnostics import TargetError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from sparsecc.api import Kernel
+    from sparsecc.explanation.gains import Gains
     from sparsecc.explanation.report import Report
     from sparsecc.selection.decision import Decision
+    from sparsecc.selection.problem import Problem
+    from sparsecc.statistics import Statistics
     from sparsecc.storage.tensor import SparseTensor
 
 
@@ -86,7 +89,7 @@ class _Asked:
         self.index: str | None = None
         self.chosen = plan_options(options)
         self.is_open: dict[str, str] = {}
-        self.libraries = _libraries(options.target, self.notes)
+        self.libraries = counted_on(options.target, self.notes)
         named, formats, dtypes = programs.said(options)
         self.given: dict[str, Any] = {}
         self.operands: dict[str, Any] = {}
@@ -151,19 +154,16 @@ class _Asked:
         if self.index is not None and self.index not in sizes:
             found = decide({**sizes, self.index: USUAL})
         if found is not None:
-            self._check_types(found)
+            check_types(found)
+            self._note_types(found.problem)
         return found
 
-    def _check_types(self, decision: Decision) -> None:
-        """Say which types have which kernels on a GPU. Raises TypeWithoutKernels."""
-        problem = decision.problem
-        if problem.target.backend != "triton":
-            return
+    def _note_types(self, problem: Problem) -> None:
+        """Say which types have which kernels on a GPU."""
         from sparsecc.selection.spaces.gpu import DOTS, HALVES
 
-        for tensor in problem.tensors.values():
-            if tensor.dtype.startswith("c"):
-                raise TypeWithoutKernels(name=tensor.name, dtype=tensor.dtype, target=problem.target.name)  # fmt: skip
+        if problem.target.backend != "triton":
+            return
         grouped = (*HALVES, *(t for t in DOTS if t.startswith("i")))
         for name in self.is_open:
             tensor = problem.tensors.get(name)
@@ -178,10 +178,11 @@ class _Asked:
 
         options = self.options
         chosen: dict[str, Any] = {**self.chosen, "libraries": self.libraries}
+        chosen.pop("sizes", None)
         if self.source is not None:
             source = self.source
             return lambda sizes: api.decide_mlir(
-                source, entry=options.entry, target=options.target, **{**chosen, "sizes": sizes}
+                source, entry=options.entry, target=options.target, sizes=sizes, **chosen
             )
         facts = {name: self._facts(name) for name in self.is_open if name in self.tensors}
         given = {**self.given, **facts}
@@ -189,7 +190,7 @@ class _Asked:
         out_dtype = None if options.out_dtype is None else check_dtype(options.out_dtype)
         return lambda sizes: api.decide(
             options.program, out=options.out_format, out_dtype=out_dtype, target=options.target,
-            formats=others or None, **{**chosen, "sizes": sizes}, **given,
+            formats=others or None, sizes=sizes, **chosen, **given,
         )  # fmt: skip
 
     def _facts(self, name: str) -> Any:
@@ -218,6 +219,15 @@ class _Asked:
         return programs.expression_kernel(self.options, self.given, is_open, chosen)
 
 
+def check_types(decision: Decision) -> None:
+    """Raise TypeWithoutKernels for what a target's kernels can't compute with."""
+    problem = decision.problem
+    for tensor in problem.tensors.values():
+        if problem.target.backend == "triton" and tensor.dtype.startswith("c"):
+            target = problem.target.name
+            raise TypeWithoutKernels(name=tensor.name, dtype=tensor.dtype, target=target)
+
+
 def _type(tensor: SparseTensor) -> str:
     from sparsecc.elements import name_of
 
@@ -235,7 +245,7 @@ def _is_full(tensor: SparseTensor) -> bool:
     return float(np.count_nonzero(sample)) > FULL * sample.size
 
 
-def _libraries(target: str, notes: list[str]) -> frozenset[str] | None:
+def counted_on(target: str, notes: list[str]) -> frozenset[str] | None:
     """The libraries to count on: those that are here; all that there are for a GPU that is not here."""
     from sparsecc.runtime.machines import present_target
     from sparsecc.selection.engines import ENGINES, of_target
@@ -252,3 +262,42 @@ def _libraries(target: str, notes: list[str]) -> frozenset[str] | None:
     names = ", ".join(ENGINES[name].title for name in found)
     notes.append(f"no GPU of target {target} is here; where it is, {names} are counted on")
     return frozenset(found)
+
+
+WIDTHS = {"cpu": (8, 32, 128), "triton": (1, 16, 64, 512)}
+"""Of the dense operand, by backend."""
+
+
+def predicted_gains(known: Statistics, stored: str, target: str) -> Gains:
+    """What each format of a matrix would gain in products: with a vector and matrices on a CPU, in a linear layer on a
+    GPU. Raises SparseccError."""
+    from sparsecc import api
+    from sparsecc.driver import named_target
+    from sparsecc.explanation.gains import gains
+    from sparsecc.specs import Spec
+    from sparsecc.targets import known_target
+
+    notes: list[str] = []
+    libraries = counted_on(target, notes)
+    target = named_target(target)
+    matrix = Spec(known.shape, known.dtype, OPEN, known, stored)
+    backend = known_target(target).backend
+
+    def problem(program: str, x: str, rank: int, sizes: dict[str, int]) -> Problem:
+        given = {"W": matrix, x: Spec((None,) * rank, known.dtype)}
+        found = api.decide(program, operands=given, target=target, sizes=sizes, libraries=libraries)
+        assert found is not None, "an operand with statistics is open"
+        check_types(found)
+        return found.problem
+
+    problems: list[tuple[str, Problem]] = []
+    if backend == "cpu":
+        problems.append(("a vector", problem("y[n] = W[n,k] * x[k]", "x", 1, {})))
+        program = "Y[n,m] = W[n,k] * X[k,m]"
+    else:
+        program = "Y[m,n] = X[m,k] * W[n,k]"
+    for width in WIDTHS[backend]:
+        problems.append((f"m = {width}", problem(program, "X", 2, {"m": width})))
+    for text in notes:
+        note(text)
+    return gains(problems, "W")

@@ -55,8 +55,8 @@ def opacity(found: Counts, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     """How opaque each pixel is: by the share of its cells that are entries, the fullest one wholly."""
     high, wide = found.shape
     scale = max(-(-shape[0] // high), -(-shape[1] // wide))
-    tall = np.minimum(scale, shape[0] - scale * np.arange(high))
-    broad = np.minimum(scale, shape[1] - scale * np.arange(wide))
+    tall = np.array([min(scale, shape[0] - scale * line) for line in range(high)])
+    broad = np.array([min(scale, shape[1] - scale * place) for place in range(wide)])
     full = found / np.outer(tall, broad)
     level = FAINTEST + (255 - FAINTEST) * np.sqrt(full / full.max())
     return np.where(found > 0, level, 0).astype(np.uint8)
