@@ -96,19 +96,20 @@ def _bars(report: Report) -> str:
 
 def _plans(report: Report) -> str:
     fastest = report.winner.seconds
+    measured = any(row.measured is not None for row in report.plans)
     rows = [
         [
             plan_name(row.candidate),
             *(seconds(row.prediction.terms.get(term, 0.0)) for term in TERMS),
             seconds(row.prediction.seconds),
-            "" if row.measured is None else seconds(row.measured),
+            *(["-" if row.measured is None else seconds(row.measured)] if measured else []),
             "" if row.prediction.memory is None else size(row.prediction.memory),
             times(row.seconds / fastest) if fastest else "",
             row.reason or "wins",
         ]
         for row in report.plans
     ]
-    heads = ["plan", *TERMS, "a call", "measured", "memory", "time", "why"]
+    heads = ["plan", *TERMS, "a call", *(["measured"] if measured else []), "memory", "time", "why"]
     return _table(heads, rows, words=len(heads) - 1, mark=0)
 
 

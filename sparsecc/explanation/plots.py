@@ -92,17 +92,23 @@ def roofline_plot(found: Roofline) -> str:
         at = y(10.0**power)
         parts.append(_line(LEFT, at, LEFT + wide, at, "grid"))
         parts.append(_text(LEFT - 6, at + 4, f"{count(10.0**power)}", anchor="end", css="quiet"))
-    for name, rate in found.slopes:
+    for place, (name, rate) in enumerate(found.slopes):
         # From where the line enters the frame to where it meets the highest roof, or leaves it.
         start = max(10.0**left, 10.0**below / rate)
         end = min(10.0**right, peak / rate)
         if start < end:
             parts.append(_line(x(start), y(start * rate), x(end), y(end * rate), "ceiling"))
+            # The steeper lines' labels stand to the left, the last one's to the right.
+            last = place > 0 and place == len(found.slopes) - 1
+            part, side = (0.12, "start") if last else (0.6 - 0.25 * place, "end")
+            at = 10 ** (log10(start) + part * log10(end / start))
+            beside = x(at) + (8 if side == "start" else -8)
             label = f"{name}, {size(rate)}/s"
-            parts.append(_text(x(start) + 4, y(start * rate) - 6, label, css="quiet"))
+            parts.append(_text(beside, y(at * rate) + 4, label, anchor=side, css="quiet"))
     for name, rate in found.roofs:
         parts.append(_line(LEFT, y(rate), LEFT + wide, y(rate), "ceiling"))
         parts.append(_text(LEFT + wide + 6, y(rate) + 4, f"{name}, {count(rate)} op/s", css="quiet"))  # fmt: skip
+    labels = _apart([y(point.rate) for point in found.points], 13)
     for number, point in enumerate(found.points):
         a, b = x(point.intensity), y(point.rate)
         name = plan_name(point.candidate)
@@ -110,10 +116,19 @@ def roofline_plot(found: Roofline) -> str:
         css = "winner" if number == 0 else "point"
         shape = f'cx="{a:.1f}" cy="{b:.1f}" r="5" class="{css}"'
         parts.append(f"<circle {shape}><title>{escape(words)}</title></circle>")
-        parts.append(_text(a + 8, b + 4, _short(name, 28)))
+        parts.append(_text(a + 9, labels[number] + 4, _short(name, 28)))
     middle = LEFT + wide / 2
     parts.append(_text(middle, HIGH - 8, "operations a byte", anchor="middle", css="quiet"))
     return _svg(WIDTH, HIGH, parts)
+
+
+def _apart(places: Sequence[float], least: float) -> list[float]:
+    """Places of labels, moved down until they are so far apart."""
+    found = list(places)
+    order = sorted(range(len(places)), key=lambda k: places[k])
+    for above, below in zip(order, order[1:], strict=False):
+        found[below] = max(found[below], found[above] + least)
+    return found
 
 
 def histogram(lengths: Lengths) -> str:

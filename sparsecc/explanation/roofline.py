@@ -76,6 +76,7 @@ def roofline(
         roofs.append(("matrix units" if scale == 1.0 else "BLAS", 2 / (min(macs) * scale)))
     if steps:
         roofs.append(("vectors", 2 * WIDE / item / min(steps)))
+    slopes.sort(key=lambda slope: -slope[1])
     return Roofline(points, tuple(slopes), tuple(roofs))
 
 

@@ -21,7 +21,7 @@ def size(value: float) -> str:
 
 def count(value: float) -> str:
     """``29.4 M``."""
-    for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for unit, scale in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= 10 * scale or (unit != "k" and value >= scale):
             return f"{digits(value / scale)} {unit}"
     return f"{value:.0f}"
