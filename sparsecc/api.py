@@ -191,6 +191,8 @@ def evaluate(
     kernel, tensors = _compile(
         "expression", expr, given, out, _interpreted(target, False), options, out_dtype
     )
+    if kernel.decision is not None or plan is not None:
+        tensors = kernel.prepare(tensors)
     try:
         return kernel.call(tensors, _memory(out))
     except ExtentsDiffer:
@@ -214,6 +216,8 @@ def einsum(
     kernel, tensors = _compile(
         "einsum", subscripts, given, out, _interpreted(target, False), options, out_dtype
     )
+    if kernel.decision is not None or plan is not None:
+        tensors = kernel.prepare(tensors)
     return kernel.call(tensors, _memory(out))
 
 

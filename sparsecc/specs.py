@@ -116,6 +116,8 @@ class Given:
             return self.without_format()
         if hasattr(tensor, "layout") and hasattr(tensor, "facts"):
             raise PackedStays(name=name, layout=tensor.layout)
+        if hasattr(tensor, "detach"):  # of torch, on a GPU maybe
+            tensor = tensor.detach().cpu()
         stored = tensor if isinstance(tensor, SparseTensor) else asarray(tensor)
         return replace(self.without_format(), statistics=stored.statistics())
 

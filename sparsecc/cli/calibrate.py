@@ -9,7 +9,7 @@ from pathlib import Path
 from sparsecc.cli.output import note, write_text
 from sparsecc.diagnostics import UsageError
 from sparsecc.research.calibrate import calibrate as measure
-from sparsecc.selection.calibrations import user_file
+from sparsecc.selection.calibrations import forget, user_file
 from sparsecc.targets import code_target
 
 
@@ -27,6 +27,7 @@ def calibrate(options: Namespace) -> None:
     found = measure(target, options.seconds)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(found.to_json(), indent=1) + "\n")
+    forget()
     note(f"wrote {path}")
     print(f"{'kernel family':24} {'plans':>6} {'median error':>13} {'90 %':>8}")
     for family, error in sorted(found.errors.items()):

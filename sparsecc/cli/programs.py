@@ -185,7 +185,7 @@ def expression_kernel(
 
     check_names(given)
     out_dtype = None if options.out_dtype is None else check_dtype(options.out_dtype)
-    if is_open:
+    if is_open and "plan" not in chosen:  # a plan names the formats of what is open
         chosen = {**chosen, "formats": is_open}
     kernel = api.compile(
         options.program,

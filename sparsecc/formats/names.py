@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from sparsecc.formats.format import BadFormat, Format, LevelExpr, dense_format
 from sparsecc.formats.level import Level
@@ -101,6 +102,7 @@ NAMES: dict[str, tuple[Callable[[Args, int | None], Format], tuple[int, ...] | N
 }
 
 
+@lru_cache(maxsize=1024)
 def known_name(fmt: Format) -> str:
     """The short name of a format (widths aside), or its map."""
     if isinstance(fmt, SumFormat):

@@ -6,7 +6,6 @@ written say how well the model describes this machine, not how well it predicts.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -53,12 +52,8 @@ def calibrate(target: str, seconds: float = 60.0) -> Calibration:
         start = with_streams(start, streams())
     table = recorded(known.name, known.backend, seconds)
     made = fit.fit(fitting_all(table), start, hold_out=False)
-    machine = table.meta.get("machine", "")
-    return replace(
-        made,
-        machine=machine if isinstance(machine, str) else json.dumps(machine),
-        date=datetime.now(UTC).date().isoformat(),
-    )
+    date = datetime.now(UTC).date().isoformat()
+    return replace(made, machine=fit.machine_of(table), date=date).rounded()
 
 
 def starting_point(target: str) -> Calibration:
@@ -73,12 +68,12 @@ def streams() -> dict[str, float]:
     """Seconds a byte of a stream of reads, by the level of the memory that it comes from."""
     found: dict[str, float] = {}
     for unit, size in STREAMS.items():
-        x = np.ones(size // 8)
+        x = np.ones(max(1, size // 8))
         x.dot(x)
         best = float("inf")
         for _ in range(ROUNDS):
             begin, count = thread_time_ns(), 0
-            while thread_time_ns() - begin < LEAST:
+            while not count or thread_time_ns() - begin < LEAST:
                 x.dot(x)
                 count += 1
             best = min(best, (thread_time_ns() - begin) / 1e9 / (count * x.nbytes))
@@ -106,12 +101,18 @@ def recorded(target: str, backend: str, seconds: float) -> Table:
         done = subprocess.run(command, stdout=sys.stderr, env=dict(os.environ), check=False)
         if done.returncode:
             raise NotMeasured(target=target, reason="the run that measures has failed, see above")
-        table = read_table(str(Path(folder) / "table"))
+        return checked(read_table(str(Path(folder) / "table")), target)
+
+
+def checked(table: Table, target: str) -> Table:
+    """A table that was measured on the machine of a target. Raises NotMeasured."""
     if table.target != target:
         raise NotMeasured(target=target, reason=f"the machine that is present is {table.target}")
     if not any(time.seconds for times in table.times.values() for time in times):
         raise NotMeasured(target=target, reason="no plan has run")
-    return table
+    # The corpus is that of one GPU; its problems were measured as those of the GPU that is here.
+    problems = {id: replace(p, target=target) for id, p in table.problems.items()}
+    return replace(table, problems=problems)
 
 
 def fitting_all(table: Table) -> Table:

@@ -42,13 +42,6 @@ LEAST_WEIGHT = 0.05
 """The weight of a plan that takes 20 times as long as the best one, or longer."""
 PULL = 0.02
 """What it costs to change a unit's cost by a factor of e, in squared relative errors."""
-PULL_TOGETHER = 0.3
-"""The same towards what families that are alike cost together."""
-ALIKE = {
-    **dict.fromkeys(("rows", "used-rows", "padded", "coordinates"), "by rows"),
-    **dict.fromkeys(("columns", "used-columns"), "by columns"),
-}
-"""Walks that do the same but for how they find the next entry: what they gather and store costs the same."""
 OUTLIER = 0.3
 """Relative errors beyond which one more counts linearly: a busy machine makes them."""
 STEPS = 60
@@ -101,15 +94,6 @@ def observations(table: Table, calibration: Calibration) -> list[Observation]:
             assert time.seconds is not None
             found.append(Observation(id, time.candidate, work, time.seconds, best, entry.held_out))
     return found
-
-
-def relatives(families: Iterable[str]) -> list[tuple[str, ...]]:
-    """Families that are fitted together first: the same operation along other levels."""
-    found: dict[str, list[str]] = {}
-    for family in families:
-        stem, _, walk = family.partition("-")
-        found.setdefault(f"{stem} {ALIKE[walk]}" if walk in ALIKE else family, []).append(family)
-    return [tuple(group) for group in found.values()]
 
 
 def fitted(
@@ -234,14 +218,8 @@ def momentary(seen: Iterable[Observation], calibration: Calibration) -> dict[str
 def _fit_families(fitting: Iterable[Observation], calibration: Calibration) -> Calibration:
     families = {k: dict(v) for k, v in calibration.families.items()}
     train = by_family(fitting)
-    for alike in relatives(train):
-        together = {unit: cost for family in alike for unit, cost in families[family].items()}
-        if len(alike) > 1:
-            together = fitted([o for family in alike for o in train[family]], together)
-        for family in alike:
-            before = {unit: together[unit] for unit in families[family]}
-            pull = PULL_TOGETHER if len(alike) > 1 else PULL
-            families[family] = fitted(train[family], before, pull)
+    for family, group in train.items():
+        families[family] = fitted(group, families[family])
     return replace(calibration, families=families)
 
 
@@ -349,9 +327,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         start = prior(table.target)
         made = replace(
             fit(table, start),
-            machine=json.dumps(table.meta.get("machine", "")),
+            machine=machine_of(table),
             date=datetime.now(UTC).date().isoformat(),
-        )
+        ).rounded()
     assert backend in FAMILIES
     print(report(table, made))
     if options.output:
@@ -359,6 +337,15 @@ def main(argv: Sequence[str] | None = None) -> None:
             json.dumps(made.to_json(), indent=1) + "\n", encoding="utf-8"
         )
         print(f"wrote {options.output}", file=sys.stderr)
+
+
+def machine_of(table: Table) -> str:
+    """The machine of a table in a few words."""
+    machine = table.meta.get("machine", "")
+    if not isinstance(machine, dict):
+        return str(machine)
+    facts = cast("dict[str, Any]", machine)
+    return ", ".join(str(facts[k]) for k in ("gpu", "cpu", "cores", "system") if facts.get(k))
 
 
 def prior(target: str) -> Calibration:

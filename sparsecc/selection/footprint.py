@@ -65,10 +65,12 @@ def largest(s: Statistics, dim: int) -> int:
 
 
 def fibers(s: Statistics, order: tuple[int, ...]) -> list[float]:
-    """Entries of each level of CSF in an order: counted in the order of the dimensions, else by a bound that holds
-    for any pattern and is close for spread entries."""
-    if not order or order == tuple(range(len(s.shape))):
-        return [float(n) for n in s.prefixes] or [float(s.nnz)] * len(s.shape)
+    """Entries of each level of CSF in an order: counted, or of entries that stand anywhere."""
+    order = order or tuple(range(len(s.shape)))
+    natural = order == tuple(range(len(s.shape)))
+    known = s.level_entries(order) if s.prefixes and (s.slices or natural) else None
+    if known is not None:
+        return [float(n) for n in known]
     found: list[float] = []
     for depth in range(1, len(order)):
         cells = prod(used(s, d) for d in order[:depth])

@@ -273,7 +273,7 @@ class Plain:
     """No strategy."""
 
 
-OPTIONS = [
+OPTIONS: list[tuple[dict[str, Any], type[SparseccError], str]] = [
     ({"formats": 3}, BadOption, "formats= is 3"),
     ({"formats": "CSR"}, BadOption, "formats= is 'CSR'"),
     ({"formats": {"B": "*"}}, UsageError, "formats= names 'B', which is no operand"),
@@ -312,3 +312,32 @@ def test_statistics_of_another_tensor() -> None:
         sc.compile(SPMV, A=sc.Spec((None, None), "f32", "*", statistics_of(A)), x=X)
     with pytest.raises(BadOption, match="statistics= is 3"):
         sc.compile(SPMV, A=sc.Spec((None, None), "f64", "*", 3), x=X)  # type: ignore[arg-type]
+
+
+def test_measuring_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs of plans, with their operands on the machine, go to the timer of the tuner."""
+    from sparsecc.runtime import autotune, machines, tile_kernel
+    from sparsecc.runtime.tile_execute import TileProgram
+
+    class Timer:
+        """Gives CSR the least time."""
+
+        def __init__(self, machine: object) -> None:
+            assert isinstance(machine, machines.GpuMachine)
+
+        def __call__(self, program: TileProgram, tensors: Any) -> float:
+            program(tensors)
+            return 1.0 if "compressed" in program.plan.operands[0].format else 2.0
+
+    machine = machines.interpreter()
+    monkeypatch.setattr(tile_kernel, "interpreting", lambda: True)
+    monkeypatch.setattr(machines, "GpuMachine", type(machine))
+    monkeypatch.setattr(autotune, "ColdTimer", Timer)
+    dense = np.kron(A, np.ones((16, 16))).astype(np.float32)
+    x = np.ones((128, 16), np.float32)
+    kernel = sc.compile(
+        "y[i,k] = A[i,j] * x[j,k]", A=dense, x=x, formats={"A": "*"}, strategy="oracle", target="sm_80"
+    )  # fmt: skip
+    assert kernel.decision is not None
+    assert kernel.formats["A"] in ("CSR", "BSR(16,16)", "BSR(32,32)")
+    assert kernel.decision.ranked[0].terms["measured"] == 1e-6

@@ -17,7 +17,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -80,6 +80,16 @@ class Calibration:
                 problem=f"it lacks {unit!r} of the family {family!r}",
                 target=self.target,
             ) from None
+
+    def rounded(self) -> Calibration:
+        """Costs and errors with four digits: nobody measures more."""
+
+        def four(x: float) -> float:
+            return float(f"{x:.4g}")
+
+        families = {f: {u: four(c) for u, c in units.items()} for f, units in self.families.items()}
+        errors = {f: Error(e.count, four(e.median), four(e.p90)) for f, e in self.errors.items()}
+        return replace(self, families=families, errors=errors)
 
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)

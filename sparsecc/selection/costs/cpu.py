@@ -5,6 +5,8 @@ columns of the dense operand, elements of ``s`` bytes:
 
 ``entry``, ``row``         entries walked, rows begun
 ``uneven``                 rows whose length is not that of the row before
+``used``                   rows of DCSR, which stores their numbers (or columns of DCSC)
+``slot``, ``pair``         entries of ELL, whose padding is skipped, and of COO, whose rows are looked for
 ``block``, ``cell``        blocks walked, their cells
 ``strip``                  rows of blocks
 ``wide``, ``narrow``       vector steps of 128 and of 32 bytes: ``u * (T s // 128)`` and ``u * (rest // 32)``
@@ -13,6 +15,7 @@ columns of the dense operand, elements of ``s`` bytes:
 ``x_L``                    bytes of rows of the dense operand read from level L
 ``from_L``                 bytes of all operands that stream from level L
 ``stored``                 bytes of the result
+``step``, ``convert``      of expressions of no known kind: entries met, entries of operands that are not in rows
 ``call``                   1
 
 Rows and entries are instructions (``issue``), ``from_L`` are ``bytes``, multiplications by a library ``macs``."""
@@ -23,7 +26,7 @@ from collections.abc import Callable, Mapping
 
 from sparsecc.selection.costs.facts import Facts, levels, lines_of, stream, uneven
 from sparsecc.selection.costs.work import Work
-from sparsecc.selection.footprint import block_of, fibers, order_of
+from sparsecc.selection.footprint import Footprint, block_of, fibers, order_of
 from sparsecc.selection.operations import GENERAL, MTTKRP, SDDMM, SPMM, SPMV
 from sparsecc.statistics import Statistics
 
@@ -31,21 +34,32 @@ WIDE, NARROW = 128, 32
 """Bytes of the vector steps of generated loops."""
 Sizes = Mapping[str, float]
 
-WALKS = {
-    "CSR": "rows", "CSC": "columns", "COO": "coordinates", "DCSR": "used-rows", "DCSC": "used-columns",
-    "ELL": "padded", "dense": "dense",
+WALKS: dict[str, tuple[str, str]] = {
+    "CSR": ("rows", ""), "DCSR": ("rows", "used"), "ELL": ("rows", "slot"), "COO": ("rows", "pair"),
+    "CSC": ("columns", ""), "DCSC": ("columns", "used"), "dense": ("dense", ""),
 }  # fmt: skip
-"""The family of a format's loops."""
+"""The family of a format's loops, and what it costs beside the plainest format of the family: a unit."""
 
 
-def walk_of(fmt: str, by_rows: bool) -> str:
-    """How loops go along a matrix, seen from the index that is kept: CSC of a transposed access is rows."""
+EXTRAS = ("used", "slot", "pair")
+
+
+def walk_of(fmt: str, by_rows: bool) -> tuple[str, str]:
+    """How loops go along a matrix, seen from the index that is kept (CSC of a transposed access is rows), and the
+    unit that comes on top."""
     if fmt.startswith("BSR"):
-        return "blocks"
+        return "blocks", ""
     if not by_rows:
         swap = {"CSR": "CSC", "CSC": "CSR", "DCSR": "DCSC", "DCSC": "DCSR"}
         fmt = swap.get(fmt, fmt)
     return WALKS[fmt]
+
+
+def extra(unit: str, f: Footprint, steps: int = 1) -> dict[str, float]:
+    """The amount of the unit that a format adds."""
+    if not unit:
+        return {}
+    return {unit: (f.slices if unit == "used" else f.entries) * max(steps, 1)}
 
 
 def vector_steps(columns: int, item: int, contiguous: bool) -> tuple[int, int, int]:
@@ -67,6 +81,18 @@ def work(facts: Facts, engine: str, sizes: Sizes) -> Work:
     return GENERATED[kind](facts, sizes)
 
 
+def _streamed(size: float, working_set: float, sizes: Sizes) -> dict[str, float]:
+    """Bytes by level, as units of ``bytes``."""
+    return {f"from_{level}": n for level, n in stream(size, working_set, sizes).items()}
+
+
+def _add_reads(issue: dict[str, float], size: float, shares: Mapping[str, float]) -> None:
+    """Add bytes of rows of a dense operand that are read from beyond the first cache."""
+    for level, share in shares.items():
+        if level != "l1":
+            issue[f"x_{level}"] = issue.get(f"x_{level}", 0.0) + size * share
+
+
 def _operands(facts: Facts) -> tuple[Statistics, int, int, int, int]:
     """Statistics of the matrix, the extents n, k, t, and bytes of an element."""
     operation = facts.operation
@@ -82,9 +108,9 @@ def _spmv(facts: Facts, sizes: Sizes) -> Work:
     assert operation.matrix is not None
     fmt = facts.format_of(operation.matrix.name)
     f = facts.footprint(operation.matrix.name, s)
-    walk = walk_of(fmt, operation.by_rows)
+    walk, more = walk_of(fmt, operation.by_rows)
     whole = f.bytes + (n + k) * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
+    moved = _streamed(whole, whole, sizes)
     along = 1 if operation.by_rows else 0  # the dimension that is summed
     if walk == "dense":
         return Work("spmv-dense", moved, {}, {"cell": f.entries, "row": n}, {"call": 1})
@@ -92,11 +118,10 @@ def _spmv(facts: Facts, sizes: Sizes) -> Work:
     if walk == "blocks":
         rows, _ = block_of(fmt) or (1, 1)
         issue = {"block": f.units, "cell": f.entries, "strip": f.units * rows, "row": f.slices}
-    elif walk in ("columns", "used-columns"):
-        along = 1 - along  # the result is scattered to
-        issue = {"entry": f.entries, "row": f.slices}
     else:
-        issue = {"entry": f.entries, "row": f.slices}
+        issue = {"entry": f.entries, "row": f.slices, **extra(more, f)}
+    if walk == "columns":
+        along = 1 - along  # the result is scattered to
     issue["uneven"] = f.slices * uneven(s, 1 - along)
     touched = lines_of(s, along, item)
     for level, share in levels(s, along, item, sizes).items():
@@ -111,32 +136,34 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
     assert operation.matrix is not None
     fmt = facts.format_of(operation.matrix.name)
     f = facts.footprint(operation.matrix.name, s)
-    walk = walk_of(fmt, operation.by_rows)
+    walk, more = walk_of(fmt, operation.by_rows)
     whole = f.bytes + (n + k) * t * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
     wide, narrow, single = vector_steps(t, item, operation.streams_columns)
     family = f"spmm-{walk}" if operation.streams_columns else f"strided-{walk}"
     steps = wide + narrow + single
+    passes = steps if walk == "columns" else 1
+    moved = _streamed(whole + f.bytes * (passes - 1), whole, sizes)
     issue: dict[str, float] = {
         "wide": f.entries * wide,
         "narrow": f.entries * narrow,
         "single": f.entries * single,
         "row": f.slices * max(steps, 1),
         "stored": float(n * t * item),
+        **extra(more, f, steps),
     }
     if walk == "blocks":
         rows, _ = block_of(fmt) or (1, 1)
         issue["block"] = f.units * max(steps, 1)
         issue["strip"] = f.units * rows * max(steps, 1)
     along = 1 if operation.by_rows else 0
-    if walk in ("columns", "used-columns"):
+    if walk == "columns":
         along = 1 - along
     if walk != "dense":
         issue["uneven"] = f.slices * max(steps, 1) * uneven(s, 1 - along)
         width = float(t * item)
-        for level, share in levels(s, along, width, sizes).items():
-            if level != "l1":
-                issue[f"x_{level}"] = f.entries * width * share
+        # A pass over columns touches as much of each row as one vector step takes.
+        kept = min(width, WIDE) if walk == "columns" else width
+        _add_reads(issue, f.entries * width, levels(s, along, kept, sizes))
     return Work(family, moved, {}, issue, {"call": 1})
 
 
@@ -148,19 +175,17 @@ def _sddmm(facts: Facts, sizes: Sizes) -> Work:
     item = facts.item(operation.matrix.name)
     fmt = facts.format_of(operation.matrix.name)
     f = facts.footprint(operation.matrix.name, s)
-    walk = walk_of(fmt, True)
+    walk, more = walk_of(fmt, True)
     whole = f.bytes + sum(s.shape) * depth * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
+    moved = _streamed(whole, whole, sizes)
     issue: dict[str, float] = {
-        "entry": f.entries, "term": f.entries * depth, "row": f.slices,
+        "entry": f.entries, "term": f.entries * depth, "row": f.slices, **extra(more, f),
     }  # fmt: skip
     if walk != "dense":
-        along = 0 if walk in ("columns", "used-columns") else 1
+        along = 0 if walk == "columns" else 1
         issue["uneven"] = f.slices * uneven(s, 1 - along)
         width = float(depth * item)
-        for level, share in levels(s, along, width, sizes).items():
-            if level != "l1":
-                issue[f"x_{level}"] = f.entries * width * share
+        _add_reads(issue, f.entries * width, levels(s, along, width, sizes))
     return Work(f"sddmm-{walk}", moved, {}, issue, {"call": 1})
 
 
@@ -173,7 +198,6 @@ def _mttkrp(facts: Facts, sizes: Sizes) -> Work:
     fmt = facts.format_of(operation.matrix.name)
     f = facts.footprint(operation.matrix.name, s)
     whole = f.bytes + sum(s.shape) * columns * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
     wide, narrow, single = vector_steps(columns, item, True)
     kept = operation.matrix.indices.index(operation.letters["n"])
     if fmt == "dense":
@@ -185,6 +209,9 @@ def _mttkrp(facts: Facts, sizes: Sizes) -> Work:
         order = order_of(fmt) or (0, 1, 2)
         walk = ("outer", "middle", "inner")[order.index(kept)]
         inner, units = fibers(s, order)[1], f.entries
+    # Where the result's rows do not come first, the whole tensor is walked for each vector step.
+    passes = wide + narrow + single if walk in ("middle", "inner") else 1
+    moved = _streamed(whole + f.bytes * (passes - 1), whole, sizes)
     issue: dict[str, float] = {
         "wide": units * wide,
         "narrow": units * narrow,
@@ -196,20 +223,22 @@ def _mttkrp(facts: Facts, sizes: Sizes) -> Work:
     }
     if fmt != "dense":
         width = float(columns * item)
-        for level, share in levels(s, order[-1], width, sizes).items():
-            if level != "l1":
-                issue[f"x_{level}"] = units * width * share
+        at_once = min(width, WIDE) if walk in ("middle", "inner") else width
+        _add_reads(issue, units * width, levels(s, order[-1], at_once, sizes))
+        _add_reads(issue, inner * width, levels(s, order[1], at_once, sizes))
     return Work(f"mttkrp-{walk}", moved, {}, issue, {"call": 1})
 
 
 def _general(facts: Facts, sizes: Sizes) -> Work:
     """Anything else: each entry that is stored of a sparse operand meets the coordinates of the other indices, of
-    sparse operands as many as they have on the mean."""
+    sparse operands as many as they have on the mean. Of several sparse operands those that are not in rows (CSR, CSF)
+    are converted, searched, or make a result that is converted."""
     expression = facts.operation.expression
     moved = 0.0
     steps = 0.0
     covered: set[str] = set()
     entries = 1.0
+    stored: list[tuple[str, float]] = []
     for access in expression.inputs:
         s = facts.statistics(access.name, access.indices)
         f = facts.footprint(access.name, s)
@@ -217,6 +246,7 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
         if facts.format_of(access.name) == "dense":
             continue
         steps += f.entries
+        stored.append((facts.format_of(access.name), f.entries))
         shared = 1.0
         for d, index in enumerate(access.indices):
             if index in covered:
@@ -231,11 +261,12 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
         result *= facts.extent(index)
     dense = facts.format_of(expression.result.name) == "dense" and not covered
     moved += result if dense else min(result, entries * 16)
+    converted = sum(n for fmt, n in stored if fmt not in ("CSR", "CSF")) if len(stored) > 1 else 0.0
     return Work(
         "general",
-        {f"from_{level}": size for level, size in stream(moved, moved, sizes).items()},
+        _streamed(moved, moved, sizes),
         {},
-        {"step": entries + steps},
+        {"step": entries + steps, "convert": converted},
         {"call": 1},
     )
 
@@ -243,7 +274,7 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
 def _blas(facts: Facts, sizes: Sizes) -> Work:
     _, n, k, t, item = _operands(facts)
     whole = float(n * k + (n + k) * t) * item
-    moved = {f"from_{level}": size for level, size in stream(whole, whole, sizes).items()}
+    moved = _streamed(whole, whole, sizes)
     if facts.operation.kind == SPMV or t == 1:
         return Work("blas-vector", moved, {"mac": float(n * k)}, {}, {"call": 1})
     # Of f32 a vector holds twice as many.
@@ -263,7 +294,9 @@ def _scipy(facts: Facts, sizes: Sizes) -> Work:
     assert operation.matrix is not None
     family = facts.format_of(operation.matrix.name).split("(")[0].lower()
     vector = "spmv" if operation.kind == SPMV else "spmm"
-    return Work(f"scipy-{vector}-{family}", generated.bytes, {}, generated.issue, generated.launch)
+    # Its loops differ by format in all they do, so what ours add to a plainer one's is not theirs.
+    issue = {unit: n for unit, n in generated.issue.items() if unit not in EXTRAS}
+    return Work(f"scipy-{vector}-{family}", generated.bytes, {}, issue, generated.launch)
 
 
 GENERATED: dict[str, Callable[[Facts, Sizes], Work]] = {

@@ -22,19 +22,23 @@ _FIBERS: Units = {
 }  # fmt: skip
 _SCIPY: Units = {**_STREAM, "call": 5e-6}
 
-_WALKS = ("rows", "columns", "coordinates", "used-rows", "used-columns", "padded")
+_EXTRA: Units = {"used": 5e-10, "slot": 3e-10, "pair": 3e-10}
 
 CPU: dict[str, Units] = {
-    **{f"spmv-{walk}": _VECTOR for walk in _WALKS},
+    **{f"spmv-{walk}": {**_VECTOR, **_EXTRA} for walk in ("rows", "columns")},
     "spmv-blocks": {**_STREAM, **_GATHER, "block": 2e-9, "cell": 6e-10, "strip": 5e-10, "row": 2e-9, "uneven": 2e-9},
     "spmv-dense": {**_STREAM, "cell": 7e-10, "row": 2e-9},
-    **{f"spmm-{walk}": _MATRIX for walk in (*_WALKS, "dense")},
+    **{f"spmm-{walk}": {**_MATRIX, **_EXTRA} for walk in ("rows", "columns")},
+    "spmm-dense": _MATRIX,
     "spmm-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10},
-    **{f"strided-{walk}": _MATRIX for walk in (*_WALKS, "dense")},
+    **{f"strided-{walk}": {**_MATRIX, **_EXTRA} for walk in ("rows", "columns")},
+    "strided-dense": _MATRIX,
     "strided-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10},
-    **{f"sddmm-{walk}": _SAMPLED for walk in (*_WALKS, "blocks", "dense")},
+    **{f"sddmm-{walk}": {**_SAMPLED, **_EXTRA} for walk in ("rows", "columns")},
+    "sddmm-blocks": _SAMPLED,
+    "sddmm-dense": _SAMPLED,
     **{f"mttkrp-{walk}": _FIBERS for walk in ("outer", "middle", "inner", "coordinates", "dense")},
-    "general": {**_STREAM, "step": 3e-9},
+    "general": {**_STREAM, "step": 3e-9, "convert": 8e-9},
     "blas-vector": {**_STREAM, "mac": 1.2e-10, "call": 2e-6},
     "blas-matrix": {**_STREAM, "mac": 4e-11, "weight": 1e-11, "result": 2e-11, "call": 5e-6},
     **{
@@ -98,7 +102,11 @@ GPU: dict[str, Units] = {
         for bits, mac in (("8", _HALF / 2), ("16", _HALF), ("32", 1 / 2.5e13), ("64", 1 / 2.5e13))
     },
     **{f"cublas-vector-{bits}": {"cold": _COLD, "call": 3e-6} for bits in ("8", "16", "32", "64")},
-    "cusparselt": {**_READ, "mac": 1 / 3.1e14, "wave": 1e-11, "call": 5e-6},
+    # Its search finds nothing fast for few columns of bf16.
+    **{
+        f"cusparselt-{dtype}": {**_READ, "cold": cold, "mac": 1 / 3.1e14, "wave": 1e-11, "call": 5e-6}
+        for dtype, cold in (("f16", _COLD), ("bf16", 2.5 * _COLD))
+    },
     **{
         f"cusparse-{bits}": {**_READ, **_GATHERED, "entry": 5e-11, "long": 1e-8, "call": 6e-6}
         for bits in ("8", "16", "32", "64")

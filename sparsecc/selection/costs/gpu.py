@@ -281,8 +281,9 @@ def _cusparselt(facts: Facts, sizes: Sizes) -> Work:
     p = Product(facts)
     tokens = padded(p.t, 16, 64)
     tiles = ceil(p.n / 128) * ceil(tokens / 128)
+    dtype = facts.tensor(p.name).dtype
     return Work(
-        "cusparselt",
+        f"cusparselt-{dtype}",
         {"cold": footprint("2:4", p.s).bytes, "warm": p.warm},
         {"mac": p.n * p.k * tokens / 2},
         {"wave": waves(tiles, sizes) * p.k},

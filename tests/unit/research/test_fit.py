@@ -14,7 +14,6 @@ from sparsecc.research.fit import (
     fitted,
     predicted,
     prior,
-    relatives,
 )
 from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.costs.work import Work
@@ -68,8 +67,3 @@ def test_what_is_held_out_is_not_fitted() -> None:
     found = errors([o for o in seen if o.held_out], made)
     assert found.count == 100 and found.median < 0.02 and found.p90 < 0.1
     assert predicted(seen[0], made) == pytest.approx(seen[0].seconds, rel=0.1)
-
-
-def test_walks_that_are_alike_are_fitted_together() -> None:
-    found = relatives(["spmv-rows", "spmv-padded", "spmv-columns", "blas-matrix", "spmm-rows"])
-    assert ("spmv-rows", "spmv-padded") in found and ("blas-matrix",) in found and len(found) == 4

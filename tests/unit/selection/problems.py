@@ -99,8 +99,8 @@ def statistics_of(dense: Array, dtype: str = "f64") -> Statistics:
     shapes = ((2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (64, 64), (4, 1), (1, 8), (1, 16))
     return Statistics(
         full.shape, dtype, nnz, True, tuple(slices), prefixes,
-        tuple(_fill(full, *shape) for shape in shapes), (_fit(full, 2, 4),), below, above,
-        len(np.unique(rows - columns)), "none",
+        blocks=tuple(_fill(full, *shape) for shape in shapes), groups=(_fit(full, 2, 4),),
+        below=below, above=above, diagonals=len(np.unique(rows - columns)), symmetry="none",
     )  # fmt: skip
 
 
@@ -142,4 +142,4 @@ def iid(
         for b in (16, 32, 64)
         if blocks
     )
-    return Statistics(shape, dtype, nnz, True, tuple(slices), prefixes, fills, groups)
+    return Statistics(shape, dtype, nnz, True, tuple(slices), prefixes, blocks=fills, groups=groups)

@@ -157,3 +157,10 @@ def test_a_tensor_of_two_expressions_is_chosen_once_for_both() -> None:
             for q, engine in zip(alone, r.candidate.engines, strict=True)
         ]
         assert r.seconds == pytest.approx(sum(parts))
+
+
+def test_two_sparse_operands_go_along_their_rows() -> None:
+    known = {"A": iid(2000, 2000, density=0.01), "B": iid(2000, 2000, density=0.01)}
+    for text in ("C[i,k] = A[i,j] * B[j,k]", "C[i,j] = A[i,j] + B[i,j]"):
+        p = problem(text, statistics=known, formats={"C": "CSR"}, libraries=CPU_ENGINES)
+        assert best(Roofline(), p) == Candidate.of({"A": "CSR", "B": "CSR"}), text
