@@ -68,12 +68,16 @@ def _show(
     report: Report, options: Namespace, steps: str | None, tensors: dict[str, SparseTensor]
 ) -> None:
     if options.html is not None:
-        write_text(Path(options.html), report.html(tensors))
+        from sparsecc.explanation.html import page as html_page
+
+        write_text(Path(options.html), html_page(report, tensors))
         note(f"written to {options.html}")
+    from sparsecc.explanation.text import page
+
     if options.json:
         show_json(report.to_json())
         return
-    print(report.text(options.plans))
+    print(page(report, options.plans))
     if steps is not None:
         print(f"\n{steps}")
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from sparsecc.explanation import plots
+from sparsecc.explanation.report import Report
 from sparsecc.explanation.roofline import roofline
 from sparsecc.explanation.spy import spy
 from sparsecc.explanation.style import STYLE
@@ -24,9 +24,6 @@ from sparsecc.selection.candidate import TERMS
 from sparsecc.selection.problem import Tensor
 from sparsecc.statistics import Statistics
 from sparsecc.storage.tensor import SparseTensor
-
-if TYPE_CHECKING:
-    from sparsecc.explanation.report import Report
 
 SHOWN = 12
 """Plans in bars; the table has all."""

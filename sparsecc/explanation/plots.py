@@ -7,16 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING
 
 from sparsecc.explanation.prediction import LARGEST_OF, Prediction
+from sparsecc.explanation.report import PlanRow
+from sparsecc.explanation.roofline import Roofline
 from sparsecc.explanation.text import plan_name
 from sparsecc.explanation.units import count, digits, seconds, size, times
 from sparsecc.statistics import Lengths
-
-if TYPE_CHECKING:
-    from sparsecc.explanation.report import PlanRow
-    from sparsecc.explanation.roofline import Roofline
 
 CLIP = 4.0
 """Bars end at so many times the winner's; what goes on is said beside them."""

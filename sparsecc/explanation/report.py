@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparsecc.explanation import offers as offering
 from sparsecc.explanation.offers import Offer
@@ -21,9 +21,6 @@ from sparsecc.selection.candidate import GENERATED, Candidate, Refusal
 from sparsecc.selection.decision import Decision
 from sparsecc.selection.engines import ENGINES
 from sparsecc.selection.problem import Problem, Tensor
-
-if TYPE_CHECKING:
-    from sparsecc.storage.tensor import SparseTensor
 
 SCHEMA = 1
 """Of ``to_json``; it changes when a key changes its meaning or goes."""
@@ -115,18 +112,6 @@ class Report:
         made = {e.result.name for e in self.problem.expressions}
         read = dict.fromkeys(a.name for e in self.problem.expressions for a in e.inputs)
         return [self.problem.tensors[name] for name in read if name not in made]
-
-    def text(self, plans: int = 8) -> str:
-        """A page for a terminal, with so many of the plans."""
-        from sparsecc.explanation.text import page
-
-        return page(self, plans)
-
-    def html(self, tensors: Mapping[str, SparseTensor] | None = None) -> str:
-        """One file for a browser, with pictures of the operands that are given."""
-        from sparsecc.explanation.html import page
-
-        return page(self, tensors)
 
     def to_json(self) -> dict[str, Any]:
         """Plain dictionaries, lists and numbers; seconds and bytes."""

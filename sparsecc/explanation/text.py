@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from sparsecc.explanation.report import PlanRow, Report
 from sparsecc.explanation.sizes import ranges
 from sparsecc.explanation.units import count, seconds, share, size, times
 from sparsecc.selection.candidate import GENERATED, TERMS, Candidate, Refusal
 from sparsecc.selection.engines import ENGINES
 from sparsecc.selection.problem import Tensor
 from sparsecc.statistics import Statistics
-
-if TYPE_CHECKING:
-    from sparsecc.explanation.report import PlanRow, Report
 
 NEAR = 1.25
 """A library that is behind by less nearly wins."""
@@ -23,7 +20,7 @@ SYMMETRY = {"": "symmetry unknown", "none": "not symmetric", "pattern": "symmetr
 
 
 def page(report: Report, plans: int = 8) -> str:
-    """The whole explanation."""
+    """The whole explanation, with so many of the plans."""
     sections = [
         _head(report),
         _operands(report),

@@ -338,10 +338,14 @@ class Kernel:
     def explain(self) -> str:
         """What was chosen and why, where something was; then what runs, in which order, in which formats."""
         found = self.report()
-        return self.steps() if found is None else f"{found.text()}\n\n{self.steps()}"
+        if found is None:
+            return self.steps()
+        from sparsecc.explanation.text import page
+
+        return f"{page(found)}\n\n{self.steps()}"
 
     def report(self) -> Report | None:
-        """The choice as data (``to_json()``, ``text()``); None where nothing was to be chosen."""
+        """The choice as data (``to_json()``); None where nothing was to be chosen."""
         from sparsecc.explanation.report import explain
 
         return None if self.decision is None else explain(self.decision)
