@@ -31,22 +31,25 @@ class IllegalPlan(PassError):
 @dataclass(frozen=True)
 class Circumstances:
     """What a choice depends on beside the program. ``calls``: over how many conversions are spread (None: they are
-    not counted). ``sizes``: extents by index. ``measure``: seconds of a call of a plan, where plans can be run."""
+    not counted). ``sizes``: extents by index. ``measure``: seconds of a call of a plan, where plans can be run.
+    ``libraries``: engines that are there (None: those that are installed here)."""
 
     target: Target
     calls: float | None = None
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     measure: Callable[[Candidate], float] | None = None
+    libraries: frozenset[str] | None = None
 
 
 def choose_plan(view: View, strategy: Strategy, around: Circumstances) -> Decision:
     """The plans of a function as a strategy ranks them, the first checked.
 
     Raises StrategyFailed, BadStrategy, IllegalPlan, PlanMisfit, and what the strategy raises of ours."""
+    there = present(around.target) if around.libraries is None else around.libraries
     space = space_of(around.target)
     if operation := unsafe_operation(view.generics):
         space = SameMeaning(space, operation)
-    problem = view.problem(around.target, space, around.calls, around.sizes, present(around.target))
+    problem = view.problem(around.target, space, around.calls, around.sizes, there)
     problem = replace(problem, measure=around.measure)
     name = strategy.name
     start = perf_counter()
