@@ -22,7 +22,8 @@ from sparsecc.runtime.call_checks import (
 from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.runtime.extents import ExtentsDiffer
 from sparsecc.runtime.torch_guards import refuse_grad
-from sparsecc.specs import Spec, element_name, given_operand
+from sparsecc.selection.decision import Decision
+from sparsecc.specs import Given, Spec, element_name, given_operand
 from sparsecc.storage.entries import from_coords
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
@@ -138,6 +139,15 @@ def _compile(
     kind: str, text: str, given: Mapping[str, Any], out: Any, target: str, options: PlanOptions, out_dtype: Any = None,
     **more: Any,
 ) -> tuple[Kernel, dict[str, Any]]:  # fmt: skip
+    request, known, tensors = _request(kind, text, given, out, target, options, out_dtype, **more)
+    return options.compile(request, tensors if len(tensors) == len(known) else None), tensors
+
+
+def _request(
+    kind: str, text: str, given: Mapping[str, Any], out: Any, target: str, options: PlanOptions, out_dtype: Any = None,
+    **more: Any,
+) -> tuple[driver.Request, dict[str, Given], dict[str, Any]]:  # fmt: skip
+    """What is asked for, the operands as they are given, and those that can be called with."""
     checked_text(text)
     if target != "gpu":
         code_target(target)
@@ -145,8 +155,23 @@ def _compile(
     tensors = {name: one.tensor for name, one in known.items() if one.tensor is not None}
     dtype = None if out_dtype is None else element_name(out_dtype)
     request = driver.Request(kind, text, (), _out_name(out), dtype, target, **more)
-    request = options.request(request, known)
-    return options.compile(request, tensors if len(tensors) == len(known) else None), tensors
+    return options.request(request, known), known, tensors
+
+
+def decide(
+    expr: str, /, *, out: str | Format | None = None, out_dtype: Any = None, target: str = "cpu",
+    operands: Mapping[str, Any] | None = None, formats: Mapping[str, str | Format] | str | None = None,
+    strategy: Any = None, calls: float | None = None, sizes: Mapping[str, int] | None = None,
+    libraries: frozenset[str] | None = None, **named: Any,
+) -> Decision | None:  # fmt: skip
+    """What ``compile`` would choose, without compiling; None where nothing is to be chosen.
+
+    ``libraries``: the engines to count on, for a machine that is not this one (None: those that are here). The other
+    options, and what is raised, are those of ``compile``."""
+    options = PlanOptions.of(formats, strategy, calls, sizes)
+    given = _named(operands, named)
+    request, _, _ = _request("expression", expr, given, out, target, options, out_dtype)
+    return driver.decide(request, options.ranker, libraries)
 
 
 def evaluate(
@@ -166,6 +191,8 @@ def evaluate(
     kernel, tensors = _compile(
         "expression", expr, given, out, _interpreted(target, False), options, out_dtype
     )
+    if kernel.decision is not None or plan is not None:
+        tensors = kernel.prepare(tensors)
     try:
         return kernel.call(tensors, _memory(out))
     except ExtentsDiffer:
@@ -189,6 +216,8 @@ def einsum(
     kernel, tensors = _compile(
         "einsum", subscripts, given, out, _interpreted(target, False), options, out_dtype
     )
+    if kernel.decision is not None or plan is not None:
+        tensors = kernel.prepare(tensors)
     return kernel.call(tensors, _memory(out))
 
 
@@ -221,6 +250,25 @@ def compile_mlir(
     Its types say which formats are open (``#sparse_tensor.encoding<*>``), ``sparsecc.statistics`` of its arguments what
     is known of them. The other options are those of ``compile``."""
     options = PlanOptions.of(None, strategy, calls, sizes, plan)
+    target = _interpreted(target, interpret)
+    request = _mlir_request(program, entry, target)
+    request = replace(request, tokens=checked_tokens(tokens))
+    kernel = options.compile(options.request(request, {}))
+    return _with_options(kernel, tokens, schedule, interpret, autotune)
+
+
+def decide_mlir(
+    program: str | Path, *, entry: str = "main", target: str = "cpu", strategy: Any = None,
+    calls: float | None = None, sizes: Mapping[str, int] | None = None, libraries: frozenset[str] | None = None,
+) -> Decision | None:  # fmt: skip
+    """``decide`` for function ``@entry`` of a program that ``compile_mlir`` takes."""
+    options = PlanOptions.of(None, strategy, calls, sizes)
+    request = options.request(_mlir_request(program, entry, target), {})
+    return driver.decide(request, options.ranker, libraries)
+
+
+def _mlir_request(program: str | Path, entry: str, target: str) -> driver.Request:
+    """The request of a program's text or file. Raises BadOption, FileError."""
     if not isinstance(program, Path):
         checked_text(program)
     name = "<program>"
@@ -228,9 +276,4 @@ def compile_mlir(
         from sparsecc.frontends.mlir_text import read_text
 
         name, program = str(program), read_text(program)
-    target = _interpreted(target, interpret)
-    request = driver.Request(
-        "mlir", program, target=target, entry=entry, name=name, tokens=checked_tokens(tokens)
-    )
-    kernel = options.compile(options.request(request, {}))
-    return _with_options(kernel, tokens, schedule, interpret, autotune)
+    return driver.Request("mlir", program, target=target, entry=entry, name=name)

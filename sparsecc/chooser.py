@@ -66,16 +66,30 @@ def choose(
     """The closed request of a plan that a strategy chooses, and the decision; None where nothing is open.
 
     ``ranker`` is the strategy where the request names none. Raises PassError and what strategies raise."""
+    decision = decide(request, front, ranker, measure)
+    if decision is None:
+        return without_facts(request), None
+    return close(request, SavedPlan(decision.candidate)), decision
+
+
+def decide(
+    request: Request,
+    front: Front,
+    ranker: Strategy | None = None,
+    measure: Measure | None = None,
+    libraries: frozenset[str] | None = None,
+) -> Decision | None:
+    """The decision alone: nothing is compiled. ``libraries``: engines to count on (None: those that are here)."""
     from sparsecc.passes.selection.choose_plan import Circumstances, choose_plan
 
     view = _view(request, front)
     named = ranker is not None or request.strategy is not None
     if not view.expressions or not (named or _known(view)):
-        return without_facts(request), None
+        return None
     ranker = ranker or strategy(request.strategy or DEFAULT)
-    around = Circumstances(code_target(request.target), request.calls, dict(request.sizes), measure)
-    decision = choose_plan(view, ranker, around)
-    return close(request, SavedPlan(decision.candidate)), decision
+    target = code_target(request.target)
+    around = Circumstances(target, request.calls, dict(request.sizes), measure, libraries)
+    return choose_plan(view, ranker, around)
 
 
 def _known(view: View) -> bool:

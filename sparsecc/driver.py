@@ -16,6 +16,7 @@ from sparsecc.runtime import kernel_cache
 from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.runtime.flow import Entry, Flow, Passes, timed
 from sparsecc.selection.candidate import GENERATED, Candidate
+from sparsecc.selection.decision import Decision
 from sparsecc.selection.problem import Strategy
 from sparsecc.selection.saved_plans import SavedPlan
 from sparsecc.targets import code_target
@@ -63,6 +64,16 @@ KEPT = 256
 """Kernels that this process keeps."""
 _CHOSEN: OrderedDict[Request, Kernel] = OrderedDict()
 """Those of open requests, with their decisions."""
+
+
+def decide(
+    request: Request, strategy: Strategy | None = None, libraries: frozenset[str] | None = None
+) -> Decision | None:
+    """What would be chosen for a request; None where nothing is open. Nothing is compiled."""
+    request = replace(request, target=named_target(request.target))
+    if strategy is None and not chooser.is_open(request):
+        return None
+    return chooser.decide(request, front, strategy, libraries=libraries)
 
 
 def compile_plan(request: Request, plan: SavedPlan) -> Kernel:

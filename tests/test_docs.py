@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,9 @@ def blocks(path: Path) -> list[tuple[str, str, int]]:
     return [(m[1], m[2], text.count("\n", 0, m.start(2)) + 1) for m in FENCE.finditer(text)]
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "tutorial.md"], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", [ROOT / "README.md", DOCS / "tutorial.md", DOCS / "selection.md"], ids=lambda p: p.name
+)
 def test_blocks_run_in_order(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,7 +44,7 @@ def test_blocks_run_in_order(
             ran += 1
         elif language == "sh":
             if not Path("A.mtx").exists():  # the README's commands take the files for granted
-                exec("A.save('A.mtx'); np.save('x.npy', x)", names)
+                exec("A.to('COO').save('A.mtx'); np.save('x.npy', x)", names)
             for command in text.splitlines():
                 program, *arguments = shlex.split(command)
                 assert program == "sparsecc"
@@ -56,7 +59,8 @@ def test_pages_of_the_research(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    sys.modules.pop("mine", None)
     names: dict[str, object] = {}
     ran = 0
     for language, text, line in blocks(DOCS / name):

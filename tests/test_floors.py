@@ -17,7 +17,7 @@ GROUND = {
     "diagnostics", "elements", "entry_points", "formats", "statistics", "targets", "kernel", "request",
 }  # fmt: skip
 VOCABULARY = GROUND | {"storage", "dialects", "selection"}
-MACHINE_ROOM = VOCABULARY | {"frontends", "passes", "backends", "runtime"}
+MACHINE_ROOM = VOCABULARY | {"frontends", "passes", "backends", "explanation", "runtime"}
 CONDUCTOR = MACHINE_ROOM | {"plugins", "pipeline", "chooser", "driver", "inspection"}
 DOOR = CONDUCTOR | {"specs", "plan_options", "api"}
 
@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "frontends": VOCABULARY,
     "passes": VOCABULARY,
     "backends": VOCABULARY,
+    "explanation": GROUND | {"storage", "selection"},
     "runtime": MACHINE_ROOM,
     "plugins": MACHINE_ROOM,
     "pipeline": MACHINE_ROOM | {"plugins"},
@@ -48,9 +49,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "api": CONDUCTOR | {"specs", "plan_options"},
     "bench": DOOR,
     "research": DOOR | {"bench"},
-    "explanation": DOOR,
     "integrations": DOOR,
-    "cli": DOOR | {"bench", "research", "explanation"},
+    "cli": DOOR | {"bench", "research"},
     "__main__": {"cli"},
     "": DOOR,  # sparsecc itself
 }

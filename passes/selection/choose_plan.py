@@ -31,22 +31,25 @@ class IllegalPlan(PassError):
 @dataclass(frozen=True)
 class Circumstances:
     """What a choice depends on beside the program. ``calls``: over how many conversions are spread (None: they are
-    not counted). ``sizes``: extents by index. ``measure``: seconds of a call of a plan, where plans can be run."""
+    not counted). ``sizes``: extents by index. ``measure``: seconds of a call of a plan, where plans can be run.
+    ``libraries``: engines that are there (None: those that are installed here)."""
 
     target: Target
     calls: float | None = None
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     measure: Callable[[Candidate], float] | None = None
+    libraries: frozenset[str] | None = None
 
 
 def choose_plan(view: View, strategy: Strategy, around: Circumstances) -> Decision:
     """The plans of a function as a strategy ranks them, the first checked.
 
     Raises StrategyFailed, BadStrategy, IllegalPlan, PlanMisfit, and what the strategy raises of ours."""
+    there = present(around.target) if around.libraries is None else around.libraries
     space = space_of(around.target)
     if operation := unsafe_operation(view.generics):
         space = SameMeaning(space, operation)
-    problem = view.problem(around.target, space, around.calls, around.sizes, present(around.target))
+    problem = view.problem(around.target, space, around.calls, around.sizes, there)
     problem = replace(problem, measure=around.measure)
     name = strategy.name
     start = perf_counter()
@@ -73,8 +76,8 @@ def _checked(given: object, name: str) -> tuple[Ranked, ...]:
     if not ranked:
         raise BadStrategy(name=name, problem="rank() gives no plan; staying dense is always legal")
     for one in ranked:
-        if not isinstance(one, Ranked):
-            problem = f"rank() gives {type(one).__name__} among its plans, no Ranked"
+        if not isinstance(one, Ranked) or not isinstance(cast(object, one.candidate), Candidate):
+            problem = f"rank() gives {one!r} among its plans, no Ranked of a Candidate"
             raise BadStrategy(name=name, problem=problem)
     return cast("tuple[Ranked, ...]", ranked)
 

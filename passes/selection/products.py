@@ -6,7 +6,7 @@ Formats are not looked at, so that it can be asked before they are chosen.
 from __future__ import annotations
 
 from xdsl.dialects import arith, complex
-from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.dialects.builtin import AffineMapAttr, FixedBitwidthType, Float32Type
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -42,9 +42,11 @@ def _wrong_body(generic: linalg.GenericOp) -> str | None:
     result = strip_casts(last.operands[0])
     rounding = wide_sum(block)
     if rounding is not None:
+        if not (_bits(generic) == 16 and isinstance(rounding.operands[0].type, Float32Type)):
+            return f"its sums are in {rounding.operands[0].type}"
         (use,) = accumulator.uses
         accumulator, result = use.operation.results[0], rounding.operands[0]
-    elif _narrow(generic):
+    elif _bits(generic) == 16 and isinstance(result.owner, arith.AddfOp):
         return "its sums are rounded to 16 bits after each addition"
     combine = result.owner
     multiply = SUMS.get(type(combine))  # pyright: ignore[reportArgumentType]  # other classes find nothing
@@ -53,29 +55,24 @@ def _wrong_body(generic: linalg.GenericOp) -> str | None:
     terms = [v for v in map(strip_casts, combine.operands) if v is not accumulator]
     if len(terms) != 1 or not isinstance(terms[0].owner, multiply):
         return "it adds up other than one product"
-    factors = [_factor(v, widened=rounding is not None) for v in terms[0].owner.operands]
+    factors = [_factor(v) for v in terms[0].owner.operands]
     numbers = [f.index for f in factors if isinstance(f, BlockArgument) and f.block is block]
     if sorted(numbers) != [0, 1]:
         return "its factors are not its two operands as they are"
     return None
 
 
-def _narrow(generic: linalg.GenericOp) -> bool:
-    return getattr(element_type(generic.results[0].type), "bitwidth", 64) == 16 and isinstance(
-        strip_casts(_yielded(generic)).owner, arith.AddfOp
-    )
+def _bits(generic: linalg.GenericOp) -> int:
+    """The bits of an element of the result."""
+    element = element_type(generic.results[0].type)
+    return element.bitwidth if isinstance(element, FixedBitwidthType) else 0
 
 
-def _yielded(generic: linalg.GenericOp) -> SSAValue:
-    last = generic.body.block.last_op
-    assert last is not None
-    return last.operands[0]
-
-
-def _factor(value: SSAValue, widened: bool) -> SSAValue:
-    """What is multiplied; floats of 16 bits before they are widened for a sum that is rounded once."""
+def _factor(value: SSAValue) -> SSAValue:
+    """What is multiplied, before it is widened: for a sum that is rounded once, or for a result of a wider type (which
+    libraries refuse by their types)."""
     value = strip_casts(value)
-    if widened and isinstance(value.owner, arith.ExtFOp):
+    if isinstance(value.owner, arith.ExtFOp):
         return value.owner.operands[0]
     return value
 

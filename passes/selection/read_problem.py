@@ -25,6 +25,7 @@ from sparsecc.dialects.reading import dtype_name, strings
 from sparsecc.dialects.sparse_tensor.argument_facts import Facts, read_facts
 from sparsecc.dialects.sparse_tensor.types import format_of, op_place, ranked_tensor
 from sparsecc.formats import known_name
+from sparsecc.passes.selection.products import why_no_product
 from sparsecc.passes.sparsification.host import initial_constant, initial_value
 from sparsecc.passes.sparsification.term import ADDITIONS, strip_casts
 from sparsecc.selection.problem import Access, Expression, Problem, Space, Tensor
@@ -173,6 +174,8 @@ class _Reader:
         ]
         product = all(s is not None and _is_plain(s) for m in maps for s in m)
         product = product and is_product(generic)
+        if len(generic.inputs) == 2 and generic.body.block.args[-1].first_use is not None:
+            product = product and why_no_product(generic) is None  # libraries are asked for such
         self.view.generics.append(generic)
         self.view.expressions.append(
             Expression(

@@ -76,13 +76,16 @@ class SelectFormats(ModulePass):
             apply_plan(read_function(fn), plan, THE_PLAN)
         elif self.strategy != INFERRED:
             ranker = strategy(self.strategy)
-            around = Circumstances(
-                known_target(self.target), read_calls(self.calls), read_sizes(self.sizes)
-            )
-            for view in map(read_function, functions):
-                if view.expressions:
-                    plan = choose_plan(view, ranker, around).candidate
-                    apply_plan(view, plan, f"strategy {ranker.name!r}")
+            views = [view for view in map(read_function, functions) if view.expressions]
+            target, calls = known_target(self.target), read_calls(self.calls)
+            sizes = read_sizes(self.sizes)
+            known = {index for view in views for e in view.expressions for index in e.indices}
+            for view in views:
+                # A size is of the functions that have its index; one that no function has is refused.
+                own = {i for e in view.expressions for i in e.indices}
+                said = {i: n for i, n in sizes.items() if i in own or i not in known}
+                plan = choose_plan(view, ranker, Circumstances(target, calls, said)).candidate
+                apply_plan(view, plan, f"strategy {ranker.name!r}")
         for fn in functions:
             infer_formats(fn)
 

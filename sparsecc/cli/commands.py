@@ -217,6 +217,14 @@ def _explain(parser: Parser) -> None:
         metavar="NAME=ROWSxCOLUMNS",
         help="the extents of an operand; '?' for one that is known at run time",
     )
+    parser.add_argument(
+        "--plans", type=positive, default=8, metavar="N", help="show so many plans (default: 8)"
+    )
+    parser.add_argument(
+        "--steps", action="store_true", help="compile the plan too, and show its steps and kernels"
+    )
+    parser.add_argument("--html", metavar="FILE.html", help="write a page with plots there")
+    _json(parser)
 
 
 def _opt(parser: Parser) -> None:
@@ -245,6 +253,7 @@ def _convert(parser: Parser) -> None:
 
 def _inspect(parser: Parser) -> None:
     parser.add_argument("file", metavar="FILE[:FORMAT]")
+    parser.add_argument("--target", help="predict what each format of a matrix would gain there")
     parser.add_argument("--key", help="which array of a file that holds several")
     _json(parser)
 
@@ -276,7 +285,7 @@ COMMANDS: dict[str, Command] = {
             "explain",
             "Say which formats and which code a program gets, and why.",
             _explain,
-            "sparsecc.cli.programs:explain",
+            "sparsecc.cli.explain:explain",
         ),
         Command("opt", "Run passes on MLIR text.", _opt, "sparsecc.cli.tools:opt"),
         Command(
@@ -287,7 +296,7 @@ COMMANDS: dict[str, Command] = {
         ),
         Command(
             "inspect",
-            "Say what is in a file: pattern, density, bytes in each format.",
+            "Say what is in a file: pattern, density, bytes in each format, predicted gains.",
             _inspect,
             "sparsecc.cli.tools:inspect",
         ),

@@ -1,4 +1,4 @@
-"""The commands that compile a program: run, compile, explain."""
+"""The commands that compile a program: run, compile; and what explain shares with them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sparsecc.cli.commands import EMIT_ALL, EMIT_CPU, EMIT_GPU
 from sparsecc.cli.operands import (
     OPEN,
+    Operand,
     check_dtype,
     check_format,
     load,
@@ -88,41 +89,18 @@ def compile(options: Namespace) -> None:
     show_text(kernel.texts("optimized" if emit == "llvm" else emit), options.output)
 
 
-def explain(options: Namespace) -> None:
-    """``sparsecc explain``: what was chosen, and why."""
-    kernel, _ = _kernel(options)
-    print(kernel.explain())
-
-
 # -- compiling ---------------------------------------------------------------------------------
 
 
 def _kernel(options: Namespace) -> tuple[Kernel, dict[str, Any]]:
     """The kernel of a command line, and the operands that came with it."""
-    formats = pairs(options.format, "a format NAME=FORMAT")
-    for spelling in formats.values():
-        if spelling != OPEN:
-            check_format(spelling)
-    dtypes = parse_dtypes(options.dtype)
-    if options.out_format is not None:
-        check_format(options.out_format)
-    named = parse_operands(options.operands)
+    named, formats, dtypes = said(options)
     program: str = options.program
     is_open = opened(named, formats)
-    if program == "-" or program.endswith(".mlir"):
-        if is_open:
-            raise UsageError(
-                f"{next(iter(is_open))}=FILE:* does not go with an .mlir file",
-                place="sparsecc",
-                help="its types say which formats are open: #sparse_tensor.encoding<*>",
-            )
-        return _mlir_kernel(options), load(named, formats, dtypes)
-    if "=" not in program:
-        raise UsageError(
-            f"{program!r} is neither an expression nor the name of an .mlir file",
-            place="sparsecc",
-            help="write an assignment: 'y[i] = A[i,j] * x[j]'",
-        )
+    if is_mlir(program):
+        refuse_open(is_open)
+        return mlir_kernel(options, plan_options(options)), load(named, formats, dtypes)
+    check_expression(program)
     operands = load(named, formats, dtypes)
     given = dict(operands)
     if options.command == "run":
@@ -136,13 +114,52 @@ def _kernel(options: Namespace) -> tuple[Kernel, dict[str, Any]]:
                     )
         _check_extents(program, operands, options.extent)
     else:
-        given |= _specs(program, formats, dtypes, parse_shapes(options.shape), set(operands))
-    return _expression_kernel(options, given, is_open), operands
+        given |= specs(program, formats, dtypes, parse_shapes(options.shape), set(operands))
+    chosen = plan_options(options)
+    if options.command == "run" and "plan" not in chosen:
+        chosen.setdefault("calls", options.time + 1)
+    return expression_kernel(options, given, is_open, chosen), operands
 
 
-def _expression_kernel(
-    options: Namespace, given: dict[str, Any], is_open: dict[str, str]
-) -> Kernel:
+def said(options: Namespace) -> tuple[dict[str, Operand], dict[str, str], dict[str, str]]:
+    """The operands of a command line, and the formats and types that options give them. Raises UsageError."""
+    formats = pairs(options.format, "a format NAME=FORMAT")
+    for spelling in formats.values():
+        if spelling != OPEN:
+            check_format(spelling)
+    dtypes = parse_dtypes(options.dtype)
+    if options.out_format is not None:
+        check_format(options.out_format)
+    return parse_operands(options.operands), formats, dtypes
+
+
+def is_mlir(program: str) -> bool:
+    """Whether a program is a file (or ``-``), and not an expression."""
+    return program == "-" or program.endswith(".mlir")
+
+
+def refuse_open(is_open: dict[str, str]) -> None:
+    """Raise UsageError for operands of an .mlir file that the command line opens."""
+    if is_open:
+        raise UsageError(
+            f"{next(iter(is_open))}=FILE:* does not go with an .mlir file",
+            place="sparsecc",
+            help="its types say which formats are open: #sparse_tensor.encoding<*>",
+        )
+
+
+def check_expression(program: str) -> None:
+    """Raise UsageError for what is no assignment."""
+    if "=" not in program:
+        raise UsageError(
+            f"{program!r} is neither an expression nor the name of an .mlir file",
+            place="sparsecc",
+            help="write an assignment: 'y[i] = A[i,j] * x[j]'",
+        )
+
+
+def check_names(given: dict[str, Any]) -> None:
+    """Raise UsageError for operands that have the name of an option of ``api.compile``."""
     from inspect import signature
 
     from sparsecc import api
@@ -158,12 +175,18 @@ def _expression_kernel(
             place="sparsecc",
             help="rename it: the name is an option's",
         )
+
+
+def expression_kernel(
+    options: Namespace, given: dict[str, Any], is_open: dict[str, str], chosen: dict[str, Any]
+) -> Kernel:
+    """The kernel of an expression for operands or Specs. ``chosen``: how a plan is found."""
+    from sparsecc import api
+
+    check_names(given)
     out_dtype = None if options.out_dtype is None else check_dtype(options.out_dtype)
-    chosen = plan_options(options)
-    if is_open:
-        chosen["formats"] = is_open
-    if options.command == "run" and "plan" not in chosen:
-        chosen.setdefault("calls", options.time + 1)
+    if is_open and "plan" not in chosen:  # a plan names the formats of what is open
+        chosen = {**chosen, "formats": is_open}
     kernel = api.compile(
         options.program,
         out=options.out_format,
@@ -191,9 +214,23 @@ def _gpu_options(options: Namespace) -> dict[str, Any]:
     return given
 
 
-def _mlir_kernel(options: Namespace) -> Kernel:
+def mlir_kernel(options: Namespace, chosen: dict[str, Any]) -> Kernel:
+    """The kernel of an .mlir file. ``chosen``: how a plan is found."""
     from sparsecc import api
 
+    kernel = api.compile_mlir(
+        mlir_source(options),
+        entry=options.entry,
+        target=options.target,
+        **_gpu_options(options),
+        **chosen,
+    )
+    save_plan(kernel, options)
+    return kernel
+
+
+def mlir_source(options: Namespace) -> str:
+    """The program of stdin, or the name of its file. Raises UsageError, FileError."""
     ignored = [
         flag
         for flag, value in (
@@ -215,25 +252,19 @@ def _mlir_kernel(options: Namespace) -> Kernel:
         source = sys.stdin.read()
     elif not Path(source).is_file():
         raise FileError("there is no such file", place=source)
-    kernel = api.compile_mlir(
-        source,
-        entry=options.entry,
-        target=options.target,
-        **_gpu_options(options),
-        **plan_options(options),
-    )
-    save_plan(kernel, options)
-    return kernel
+    return source
 
 
-def _specs(
+def specs(
     program: str,
     formats: dict[str, str],
     dtypes: dict[str, str],
     shapes: dict[str, tuple[int | None, ...]],
     known: set[str],
+    usual: str = "f64",
 ) -> dict[str, Any]:
-    """What --format, --dtype and --shape say of the operands that no file is given for."""
+    """What --format, --dtype and --shape say of the operands that no file is given for. ``usual``: the type where
+    nothing says it."""
     from sparsecc import api
 
     ranks = operand_ranks(program)
@@ -245,7 +276,7 @@ def _specs(
                     place="sparsecc",
                     help=f"it reads {', '.join(sorted(ranks))}",
                 )
-    specs: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for name, rank in ranks.items():
         if name in known:
             continue
@@ -256,8 +287,8 @@ def _specs(
             )
         format = formats.get(name, "dense")
         format = format if format == OPEN else str(check_format(format, rank))
-        specs[name] = api.Spec(shape, dtypes.get(name, dtypes.get("", "f64")), format)
-    return specs
+        found[name] = api.Spec(shape, dtypes.get(name, dtypes.get("", usual)), format)
+    return found
 
 
 def operand_ranks(program: str) -> dict[str, int]:

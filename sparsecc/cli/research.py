@@ -35,20 +35,82 @@ def run(options: Namespace) -> None:
     if options.output and not options.output.endswith(RESULTS):
         raise records.UnknownRecords(path=options.output)
     found = [strategy_of(name) for name in names]
-    table = sources.table_for(options.corpus, options.target)
-    runs = [run_of(strategy, table, options.split) for strategy in found]
+    table, split = table_of(options)
+    runs = [run_of(strategy, table, split) for strategy in found]
     if options.output:
         harness.write_results(runs[0], Path(options.output))
         note(f"wrote {options.output}")
     summaries = [metrics.summary(r, table) for r in runs]
     if options.json:
-        about = {"table": table.name, "split": options.split, "meta": dict(table.meta)}
+        about = {"table": table.name, "split": split, "meta": dict(table.meta)}
         show_json(about | {"strategies": [s.to_json() for s in summaries]})
         return
     grids = [report.overview(summaries)]
     if len(summaries) == 1:
         grids += report.details(summaries[0])
+    else:
+        grids += [grid for s in summaries for grid in report.undecided(s)]
     show(grids, options)
+
+
+def table_of(options: Namespace) -> tuple[Table, str]:
+    """The table that judges, recorded or measured here, and the split. Raises what ``sources`` raises."""
+    split = options.split or ("all" if sources.is_folder(options.corpus) else "held-out")
+    if options.measure:
+        return measured(options, split), split
+    found = sources.table_for(options.corpus, options.target)
+    kept = [id for id in found.problems if _wanted(id, options)]
+    return (found if len(kept) == len(found.problems) else found.only(kept)), split
+
+
+def _wanted(id: str, options: Namespace) -> bool:
+    return not options.only or any(text in id for text in options.only)
+
+
+def measured(options: Namespace, split: str) -> Table:
+    """A table that is measured here. Raises NoGpu, OtherTarget, and what reading files raises."""
+    from sparsecc.research.measuring import measured_table
+
+    target = known_target(options.target).name
+    found = [
+        problem for problem in sources.problems_of(options.corpus, target, options.dtypes)
+        if split == "all" or problem.held_out == (split == "held-out")
+    ]  # fmt: skip
+    found = [problem for problem in found if _wanted(problem.id, options)]
+    if target == "cpu":
+        alone()
+    else:
+        from sparsecc.bench.machine import find_gpu
+
+        if (present := find_gpu()) != target:
+            raise sources.OtherTarget(table="measured here", found=present, wanted=target)
+    with progress("measuring") as advance:
+
+        def tell(done: int, total: int, _found: str) -> None:
+            if advance is not None:
+                advance(done, total)
+
+        made = measured_table(found, target, tell=tell, seconds=options.seconds)
+    if len(made.problems) < len(found):
+        note(f"{len(made.problems)} of {len(found)} problems were measured")
+    return made
+
+
+def alone() -> None:
+    """Start this process again with libraries on one thread: only the calling thread's time is counted."""
+    from sparsecc.research.threads import one_thread
+
+    if sys.argv[1:2] == ["research"]:  # not where a program calls main()
+        one_thread("sparsecc", sys.argv[1:])
+
+
+def record(options: Namespace) -> None:
+    """``sparsecc research record``."""
+    from sparsecc.research import record as recording
+
+    if options.target == "cpu":
+        alone()
+    recording.record(options)
 
 
 def strategy_of(name: str) -> Strategy:
@@ -69,12 +131,15 @@ def run_of(strategy: Strategy, table: Table, split: str, calls: Sequence[float] 
 def compare(options: Namespace) -> None:
     """``sparsecc research compare``."""
     runs: list[Run] = []
+    recorded: tuple[Table, str] | None = None
     for name in (options.one, options.other):
         if name.endswith(RESULTS):
             runs.append(harness.read_results(Path(name)))
             continue
-        table = sources.table_for(options.corpus, options.target)
-        runs.append(run_of(strategy_of(name), table, options.split, ()))
+        strategy = strategy_of(name)
+        if recorded is None:
+            recorded = table_of(options)
+        runs.append(run_of(strategy, *recorded, ()))
     found = comparing.compare(*runs)
     if options.json:
         show_json(found.to_json())
@@ -135,9 +200,7 @@ def table(options: Namespace) -> None:
         return
     found = tables.read_table(options.name)
     if options.output:
-        records.write_rows(
-            Path(options.output), tables.COLUMNS, list(found.rows()), dict(found.meta)
-        )
+        tables.export(found, Path(options.output))
         note(f"wrote {options.output}")
     if options.json:
         show_json({"name": found.name, "meta": dict(found.meta), "problems": len(found.problems)})

@@ -16,13 +16,35 @@ def _data(parser: Parser) -> None:
         "folder of .mtx .smtx .tns files (default: builtin)",
     )
     parser.add_argument("--target", default=TARGET, help="cpu or sm_90 (default: cpu)")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="problems whose names hold one of these texts",
+    )
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure all plans here, of a built-in corpus (builtin, cpu, gpu) or of a folder",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="end measuring after so many"
+    )
+    parser.add_argument(
+        "--dtype",
+        dest="dtypes",
+        action="append",
+        default=[],
+        help="the type of the files' tensors (default: f32, on GPUs f16)",
+    )
     split = parser.add_mutually_exclusive_group()
     split.add_argument(
         "--held-out",
         dest="split",
         action="store_const",
         const="held-out",
-        help="the problems that fit nothing (the default)",
+        help="the problems that fit nothing (the default, but for folders)",
     )
     split.add_argument(
         "--all", dest="split", action="store_const", const="all", help="all problems"
@@ -30,7 +52,7 @@ def _data(parser: Parser) -> None:
     split.add_argument(
         "--fit", dest="split", action="store_const", const="fit", help="the others: for training"
     )
-    parser.set_defaults(split="held-out")
+    parser.set_defaults(split=None)
 
 
 def _show(parser: Parser) -> None:
@@ -94,6 +116,12 @@ def _transfer(parser: Parser) -> None:
     _show(parser)
 
 
+def _record(parser: Parser) -> None:
+    from sparsecc.research.record import add_arguments
+
+    add_arguments(parser)
+
+
 def _corpus(parser: Parser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="list the problems of this corpus")
     _show(parser)
@@ -129,6 +157,12 @@ COMMANDS: dict[str, Command] = {
         "What the rates of one target are worth on another: the cross-target matrix.",
         _transfer,
         f"{ACTIONS}:transfer",
+    ),
+    "record": Command(
+        "research record",
+        "Measure all plans of all problems of a corpus, and write a table.",
+        _record,
+        f"{ACTIONS}:record",
     ),
     "corpus": Command(
         "research corpus", "List the corpora, or the problems of one.", _corpus, f"{ACTIONS}:corpus"

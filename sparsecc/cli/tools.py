@@ -49,12 +49,26 @@ def convert(options: Namespace) -> None:
 
 
 def inspect(options: Namespace) -> None:
-    """``sparsecc inspect``: what is in a file."""
+    """``sparsecc inspect``: what is in a file, and what formats would gain on a target."""
     from sparsecc import inspection
+    from sparsecc.driver import named_target
 
+    if options.target is not None:
+        named_target(options.target)
     path, format = split_format(options.file)
-    found = inspection.inspect(read_operand(path, format, key=options.key))
+    tensor = read_operand(path, format, key=options.key)
+    found = inspection.inspect(tensor)
+    predicted = None
+    if options.target is not None and len(tensor.shape) == 2:
+        from sparsecc.cli.explain import predicted_gains
+
+        predicted = predicted_gains(found.statistics, found.format, options.target)
     if options.json:
-        show_json({"file": str(path)} | found.to_json())
-    else:
-        print(f"{path}\n{found.text()}")
+        more = {} if options.target is None else {"predicted": predicted and predicted.to_json()}
+        show_json({"file": str(path)} | found.to_json() | more)
+        return
+    print(f"{path}\n{found.text()}")
+    if predicted is not None:
+        print(predicted.text())
+    elif options.target is not None:
+        note("gains are predicted for matrices; 'sparsecc explain' does it for an expression")

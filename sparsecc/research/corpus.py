@@ -17,7 +17,7 @@ from sparsecc.diagnostics import UsageError, did_you_mean
 from sparsecc.elements import NUMPY
 from sparsecc.research import generator
 from sparsecc.research.operations import OPERATIONS, Operation, expression_of, extents
-from sparsecc.research.pattern import Array
+from sparsecc.research.pattern import Array, Pattern
 from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.problem import Problem, Space, Tensor
 from sparsecc.statistics import Statistics
@@ -94,6 +94,17 @@ class CorpusProblem:
         if "file" in self.pattern:
             raise NoFile(id=self.id, file=self.pattern["file"])
         return generator.tensor(self.pattern, self.sparse.dtype, stored)
+
+    def entries(self) -> Pattern:
+        """Where the entries of the open tensor stand. Raises what ``make`` raises."""
+        if self.load is None and "file" not in self.pattern:
+            return generator.pattern(self.pattern)
+        coords, _ = self.make().to_coords()
+        shape = cast("tuple[int, ...]", self.sparse.shape)
+        keys = coords[0]
+        for extent, coord in zip(shape[1:], coords[1:], strict=True):
+            keys = keys * extent + coord
+        return Pattern(shape, keys=keys.astype(np.int64, copy=False))
 
     def inputs(self, seed: int = 0) -> dict[str, Array]:
         """The dense operands, drawn uniformly from [-1, 1)."""

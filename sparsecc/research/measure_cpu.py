@@ -29,7 +29,7 @@ class Settings:
     is done after ``least`` rounds, and so is one that takes ``far`` times as long as the fastest; if a call of that
     one takes more than ``most_ms``, the first call is its only sample."""
 
-    rounds: int = 9
+    rounds: int = 15
     ms: float = 2.0
     least: int = 3
     far: float = 4.0

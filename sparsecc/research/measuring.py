@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,12 +31,17 @@ def measurable(
 
 
 def measured_table(
-    problems: Sequence[CorpusProblem], target: str, name: str = "measured", **options: object
+    problems: Sequence[CorpusProblem],
+    target: str,
+    name: str = "measured",
+    tell: Callable[[int, int, str], None] | None = None,
+    **options: object,
 ) -> Table:
-    """A table of problems, measured here and now. ``options``: those of a recording (``seconds``, ``workers``).
+    """A table of problems, measured here and now. ``options``: those of a recording (``seconds``, ``workers``);
+    ``tell`` hears of the progress as in ``record_problems``.
 
     Raises NoGpu where the target is one and none is here."""
     with TemporaryDirectory() as folder:
         chosen = record.defaults(target=target, output=str(Path(folder) / name), **options)
-        record.record_problems(problems, chosen)
+        record.record_problems(problems, chosen, tell)
         return read_table(chosen.output)

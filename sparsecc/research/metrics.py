@@ -204,6 +204,8 @@ def best_static(outcomes: Sequence[Outcome], table: Table) -> Against:
     names: list[str] = []
     for operation in dict.fromkeys(o.operation for o in outcomes):
         by = _ratios([o for o in outcomes if o.operation == operation], table)
+        if not by:  # all plans have schedules of their own
+            continue
         most = max(len(found) for found in by.values())
         name, found = min(
             ((n, f) for n, f in by.items() if len(f) == most),

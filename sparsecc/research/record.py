@@ -74,8 +74,13 @@ def record(options: argparse.Namespace) -> None:
     record_problems(corpus.problems(options.corpus or kind), options)
 
 
-def record_problems(problems: Iterable[CorpusProblem], options: argparse.Namespace) -> None:
-    """Measure problems of the target. Raises SparseccError."""
+def record_problems(
+    problems: Iterable[CorpusProblem],
+    options: argparse.Namespace,
+    tell: Callable[[int, int, str], None] | None = None,
+) -> None:
+    """Measure problems of the target; ``tell`` hears how many of how many are done, and what was found of the last one
+    (default: on stderr). Raises SparseccError."""
     groups = ordered(problems, options.only)
     if options.until is None:
         options.until = time() + options.seconds
@@ -89,8 +94,12 @@ def record_problems(problems: Iterable[CorpusProblem], options: argparse.Namespa
     for problem, times in measure(left, output, options):
         output.add(problem, times)
         count += 1
-        note(f"{count}/{all_of_them} {monotonic() - begin:.0f} s {line(problem, times)}")
-    note(f"{count} of {all_of_them} problems are in {options.output}")
+        if tell is not None:
+            tell(count, all_of_them, line(problem, times))
+        else:
+            note(f"{count}/{all_of_them} {monotonic() - begin:.0f} s {line(problem, times)}")
+    if tell is None:
+        note(f"{count} of {all_of_them} problems are in {options.output}")
 
 
 def ordered(

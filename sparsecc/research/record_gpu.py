@@ -133,7 +133,7 @@ class Patterns:
     def of(self, number: int) -> Pattern:
         for n in range(number, min(number + self.ahead, len(self.groups))):
             if n not in self.made:
-                self.made[n] = self.pool.submit(generator.pattern, self.groups[n][0].pattern)
+                self.made[n] = self.pool.submit(self.groups[n][0].entries)
         found = self.made[number].result()
         self.made[number] = Future()  # the pattern is not kept
         return found

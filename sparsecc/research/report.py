@@ -94,13 +94,19 @@ def details(s: Summary) -> list[Grid]:
         rows = tuple((e.plan, str(e.count), times(e.bias), percent(e.error)) for e in s.errors)
         heads = ("plan", "plans", "predicted / measured", "typical error")
         found.append(Grid("predictions", heads, rows))
-    if s.failures:
-        rows = tuple((text, str(n)) for text, n in list(s.failures.items())[:SHOWN])
-        found.append(Grid("not decided", ("why", "problems"), rows))
+    found += undecided(s)
     if s.unmeasured:
         rows = tuple((plan, str(n)) for plan, n in s.unmeasured.items())
         found.append(Grid("legal plans that the table has no time of", ("plan", "problems"), rows))
     return [grid for grid in found if grid.rows and grid.heads]
+
+
+def undecided(s: Summary) -> list[Grid]:
+    """Why some problems have no regret; nothing if all have."""
+    if not s.failures:
+        return []
+    rows = tuple((text, str(n)) for text, n in list(s.failures.items())[:SHOWN])
+    return [Grid(f"not decided by {s.strategy}", ("why", "problems"), rows)]
 
 
 PART = ("", "problems", "failed", "regret", "worst", "within 5 %", "best or tied", "worst problem")

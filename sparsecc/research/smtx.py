@@ -6,7 +6,6 @@ the columns of the entries. Numbers are separated by blanks."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,8 +71,9 @@ def _numbers(path: Path, lines: list[bytes], number: int, count: int) -> Ints:
             declared=count, found=len(words), found_where=f"{LINES[number]} stand there", line=1,
             place=place,
         )  # fmt: skip
-    try:
-        array: npt.NDArray[Any] = np.array(words, dtype="S19").astype(np.int64)
-    except ValueError as error:
-        raise BadLine(problem=str(error), wanted="a line of whole numbers", place=place) from None
-    return array
+    bad = next((word for word in words if len(word) > 10 or not word.isdigit()), None)
+    if bad is not None:
+        shown = bad[:40].decode("latin-1")
+        problem = f"{shown!r} is not a whole number of at most ten digits"
+        raise BadLine(problem=problem, wanted="numbers separated by blanks", place=place)
+    return np.array(words or [b"0"]).astype(np.int64)[: len(words)]

@@ -16,7 +16,7 @@ from typing import Any
 from sparsecc.diagnostics import ErrorCollector, SparseccError, UsageError, did_you_mean
 from sparsecc.research.corpus import CorpusProblem
 from sparsecc.research.recorded import RecordedSpace
-from sparsecc.research.records import BadRecords, csv_rows, csv_text
+from sparsecc.research.records import BadRecords, csv_rows, csv_text, read_rows, write_rows
 from sparsecc.selection.candidate import GENERATED, Candidate
 from sparsecc.selection.problem import Problem, Space
 from sparsecc.storage.files.whole import write_whole
@@ -25,6 +25,7 @@ DATA = Path(__file__).parent / "data"
 COLUMNS = tuple(
     "problem formats engines schedule seconds low high runs conversion compile bytes checked failure".split()
 )
+PARQUET = ".parquet"
 ENDINGS = (".meta.json", ".problems.jsonl", ".times.csv")
 
 
@@ -212,16 +213,50 @@ def _stem(name: str) -> Path:
 
 
 def read_table(name: str) -> Table:
-    """A table that ships, or one by its path (``folder/NAME``).
+    """A table that ships, one by its path (``folder/NAME``), or a Parquet file that ``export`` wrote.
 
-    Raises UnknownTable, and BadRecords with all that is wrong: each error names the file and line."""
+    Raises UnknownTable, NoParquet, and BadRecords with all that is wrong: each error names the file and line."""
+    if name.endswith(PARQUET):
+        return _imported(Path(name))
     stem = _stem(name)
     meta, problems, times = (stem.with_name(stem.name + ending) for ending in ENDINGS)
     errors = ErrorCollector()
     facts = _meta(meta, errors)
+    lines = enumerate(_text(problems).splitlines(), 1)
+    known = _problems(((f"{problems}:{n}", line) for n, line in lines), errors)
+    rows = ((f"{times}:{n}", row) for n, row in csv_rows(times, COLUMNS))
+    found = _times(rows, known, errors)
+    errors.raise_if_any()
+    return Table(stem.name, facts, known, found)
+
+
+def export(table: Table, path: Path) -> None:
+    """Write a line a plan, as CSV or Parquet by the suffix; a Parquet file holds the problems too, and is a table that
+    ``read_table`` reads. Raises UnknownRecords, NoParquet, FileError."""
+    problems = [json.dumps(p.to_json()) for p in table.problems.values()]
+    notes = {"name": table.name, "meta": dict(table.meta), "problems": problems}
+    write_rows(path, COLUMNS, list(table.rows()), notes)
+
+
+def _imported(path: Path) -> Table:
+    if not path.is_file():
+        raise UnknownTable(name=str(path), help="there is no such file")
+    rows, notes = read_rows(path, COLUMNS)
+    errors = ErrorCollector()
+    try:
+        name, meta, lines = str(notes["name"]), dict(notes["meta"]), list(notes["problems"])
+    except (TypeError, KeyError, ValueError):
+        raise BadRecords(problem="it holds no problems beside the times", place=str(path)) from None
+    known = _problems(((f"{path}: problem {n}", str(x)) for n, x in enumerate(lines, 1)), errors)
+    found = _times(((f"{path}: row {n}", row) for n, row in enumerate(rows, 1)), known, errors)
+    errors.raise_if_any()
+    return Table(name, meta, known, found)
+
+
+def _problems(lines: Iterable[tuple[str, str]], errors: ErrorCollector) -> dict[str, CorpusProblem]:
+    """The problems of lines with their places."""
     known: dict[str, CorpusProblem] = {}
-    for number, line in enumerate(_text(problems).splitlines(), 1):
-        place = f"{problems}:{number}"
+    for place, line in lines:
         try:
             problem = CorpusProblem.from_json(json.loads(line))
             _ = (problem.sparse, problem.result)
@@ -231,21 +266,29 @@ def read_table(name: str) -> Table:
         except (ValueError, KeyError, TypeError, AttributeError, StopIteration, SparseccError) as e:
             text = f"not a problem: {e!r}" if not isinstance(e, ValueError) else str(e)
             errors.add(BadRecords(problem=text, place=place))
+    return known
+
+
+def _times(
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
+    known: Mapping[str, CorpusProblem],
+    errors: ErrorCollector,
+) -> dict[str, tuple[Time, ...]]:
+    """The times of lines with their places, by problem."""
     found: dict[str, list[Time]] = {id: [] for id in known}
     seen: set[tuple[str, Candidate]] = set()
-    for number, row in csv_rows(times, COLUMNS):
+    for place, row in rows:
         try:
             id, time = str(row["problem"]), Time.of_row(row)
             if id not in known:
-                raise ValueError(f"problem {id!r} is not in {problems.name}")
+                raise ValueError(f"problem {id!r} is not among the problems")
             if (id, time.candidate) in seen:
                 raise ValueError(f"{time.candidate} of {id} is there twice")
             seen.add((id, time.candidate))
             found[id].append(time)
         except (ValueError, TypeError, AttributeError) as e:
-            errors.add(BadRecords(problem=str(e), place=f"{times}:{number}"))
-    errors.raise_if_any()
-    return Table(stem.name, facts, known, {id: tuple(times) for id, times in found.items()})
+            errors.add(BadRecords(problem=str(e), place=place))
+    return {id: tuple(times) for id, times in found.items()}
 
 
 def _text(path: Path) -> str:

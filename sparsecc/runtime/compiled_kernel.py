@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,9 @@ from sparsecc.selection.saved_plans import SavedPlan
 from sparsecc.storage.convert import convert
 from sparsecc.storage.ingest import asarray
 from sparsecc.storage.tensor import SparseTensor
+
+if TYPE_CHECKING:
+    from sparsecc.explanation.report import Report
 
 
 class MissingOperand(OperandError):
@@ -333,6 +336,21 @@ class Kernel:
         return self.texts(what if what == "asm" else "optimized")
 
     def explain(self) -> str:
+        """What was chosen and why, where something was; then what runs, in which order, in which formats."""
+        found = self.report()
+        if found is None:
+            return self.steps()
+        from sparsecc.explanation.text import page
+
+        return f"{page(found)}\n\n{self.steps()}"
+
+    def report(self) -> Report | None:
+        """The choice as data (``to_json()``); None where nothing was to be chosen."""
+        from sparsecc.explanation.report import explain
+
+        return None if self.decision is None else explain(self.decision)
+
+    def steps(self) -> str:
         """What runs, in which order, in which formats, and why."""
         lines = ["operands:"]
         for operand, wanted in zip(self.plan.operands, self.wanted, strict=True):

@@ -70,6 +70,8 @@ class GpuMachine:
     reserve: Any = None
     taken = 0
     """Bytes of the reserve that graphs have."""
+    reserves: tuple[Any, ...] = ()
+    """All of them: graphs keep no reference to what they write to."""
 
     def __init__(self, number: int) -> None:
         from sparsecc.backends.triton.cuda import cuda
@@ -134,11 +136,12 @@ class GpuMachine:
 
     def zeros(self, size: int) -> Any:
         """Bytes that are zero. Within a capture they come from a reserve that was zeroed before, never to be given out
-        again, so that the graph need not zero them; when it is used up, or there was no call before the capture, the
-        zeroing is part of the graph."""
+        again, so that the graph need not zero them. Calls outside of captures see to it that half a reserve is left;
+        when it is used up, or there was no call before the capture, the zeroing is part of the graph."""
         if not self.capturing():
-            if self.reserve is None:
-                self.reserve = self.full((RESERVE,), "u8", 0)
+            if self.reserve is None or 2 * self.taken > RESERVE:
+                self.reserve, self.taken = self.full((RESERVE,), "u8", 0), 0
+                self.reserves = (*self.reserves, self.reserve)
             return self.full((size,), "u8", 0)
         start, end = self.taken, self.taken + -(-size // 16) * 16
         if self.reserve is None or end > RESERVE:

@@ -28,6 +28,7 @@ def seconds_of_call(kernel: Kernel, operands: Mapping[str, Any]) -> float:
         if not isinstance(kernel, TileKernel):
             return median_of_calls(kernel, kernel.prepare(operands))
         machine = kernel.machine()
+        operands = kernel.prepare(operands)
         if not isinstance(machine, GpuMachine):
             return median_of_calls(kernel, operands)
         from sparsecc.runtime.autotune import ColdTimer

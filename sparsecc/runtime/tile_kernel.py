@@ -185,6 +185,18 @@ class TileKernel(Kernel):
         kernel = self.fitting(tensors, out)
         return tensors, self.tuned.get(id(kernel), kernel)
 
+    def prepare(self, operands: Mapping[str, Any] | None = None, /, **named: Any) -> dict[str, Any]:
+        """Operands in the formats of this kernel: torch tensors of other layouts, which calls refuse, are converted."""
+        from sparsecc.runtime.preparing import prepared_operand
+
+        checked_operands(operands or {})
+        given = {**(operands or {}), **named}
+        self.check_names(given)
+        if not self.interpret:
+            self.settle(given)
+        slots = self.gpu_slots
+        return {name: prepared_operand(slots[name], given[name], self._say) for name in slots}
+
     def check_names(self, operands: Mapping[str, Any]) -> None:
         for name in operands:
             if name not in self.gpu_slots:

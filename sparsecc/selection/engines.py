@@ -120,14 +120,21 @@ def present(target: str | Target) -> frozenset[str]:
     return frozenset(n for n in of_target(target) if all(map(_there, ENGINES[n].packages)))
 
 
+SPARSELT = ("nvidia.cusparselt", "cusparselt")
+"""Where builds of torch have the library from."""
+
+
 def _there(package: str) -> bool:
-    """Whether a package can be imported (or, of cuSPARSELt, whether torch has it)."""
-    if package == "nvidia.cusparselt":
+    """Whether a package can be imported; of cuSPARSELt, whether torch has it."""
+    if package in SPARSELT:
         torch: Any = sys.modules.get("torch")
         if torch is not None:
             return bool(torch.backends.cusparselt.is_available())
-    elif package in sys.modules:
-        return True
+        return any(map(_found, SPARSELT))
+    return package in sys.modules or _found(package)
+
+
+def _found(package: str) -> bool:
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):  # the package above it is not there
@@ -136,7 +143,7 @@ def _there(package: str) -> bool:
 
 def refusal(
     expression: Expression,
-    formats: Mapping[str, str],
+    formats: Mapping[str, str | None],
     dtypes: Mapping[str, str],
     engine: str,
     *,
@@ -145,8 +152,8 @@ def refusal(
 ) -> str | None:
     """Why a library does not compute an expression; None: it does.
 
-    ``formats`` (dense where a tensor is not named) and ``dtypes`` are of its tensors by name, the result included;
-    ``extents`` of its indices, where they are known. ``starts``: it adds to a result that is there. Raises
+    ``formats`` (dense where a tensor is not named, or has None) and ``dtypes`` are of its tensors by name, the result
+    included; ``extents`` of its indices, where they are known. ``starts``: it adds to a result that is there. Raises
     UnknownEngine."""
     library = known_engine(engine)
     if library is None:
@@ -158,7 +165,7 @@ def refusal(
         product = matrix_product(*(a.indices for a in accesses))
     except NoMatrixProduct as problem:
         return str(problem)
-    found = {a.name: _parsed(formats.get(a.name, "dense"), a) for a in accesses}
+    found = {a.name: _parsed(formats.get(a.name) or "dense", a) for a in accesses}
     return (
         _wrong_dtypes(library, [dtypes[a.name] for a in accesses])
         or _wrong_result(expression, found)

@@ -81,7 +81,7 @@ def test_a_fixed_operand_is_converted_in_the_program() -> None:
     assert np.allclose(kernel(A=sc.asarray(A).to("COO"), x=X), A @ X)
 
 
-MISFITS = [
+MISFITS: list[tuple[Any, str]] = [
     ({"formats": {"B": "CSR", "A": "CSR"}}, "there is no tensor 'B'"),
     ({"formats": {}}, "the plan leaves operand 'A' open"),
     ({"formats": {"A": "CSR"}, "engines": ["generated", "blas"]}, "2 engines"),
@@ -125,6 +125,27 @@ def test_operands_that_are_stored_otherwise_are_converted_and_it_is_said(
         assert np.allclose(kernel(A=given, x=X), A @ X)  # said once
         prepared = sc.compile(SPMV, A=A, x=X, plan=Candidate.of({"A": chosen}))
         assert np.allclose(prepared(**kernel.prepare(A=given, x=X)), A @ X)
+
+
+@pytest.mark.parametrize("chosen", ["dense", "CSR", "BSR(16,16)"])
+def test_torch_tensors_of_other_layouts_are_prepared(chosen: str) -> None:
+    """A call on a GPU refuses them; they are converted once."""
+    torch = pytest.importorskip("torch")
+    dense = np.kron(A[:2, :4], np.ones((16, 16))).astype(np.float32)
+    x = torch.ones(64, 16)
+    kernel = sc.compile(
+        "y[i,k] = A[i,j] * x[j,k]", A=dense, x=x, target="sm_80", interpret=True, plan=Candidate.of({"A": chosen})
+    )  # fmt: skip
+    strided = torch.from_numpy(dense)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for given in (strided, strided.to_sparse_csr(), sc.asarray(dense).to("COO"), dense):
+            found = kernel(**kernel.prepare(A=given, x=x))
+            assert isinstance(found, torch.Tensor)
+            assert np.allclose(found.numpy(), dense.sum(1, keepdims=True), rtol=1e-5)
+    fits = kernel.prepare(A=strided, x=x)
+    assert (fits["A"] is strided) == (chosen == "dense")
+    assert fits["x"] is x
 
 
 def test_what_would_be_too_large_is_not_made_dense(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,6 +156,18 @@ def test_expressions_that_share_a_tensor_choose_together() -> None:
     assert np.allclose(kernel(A=sc.asarray(A).to("CSC"), x=X), A.T @ (A @ X))
 
 
+def test_the_statistics_of_a_tensor_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = sc.asarray(A).to("CSR")
+    counted: list[int] = []
+    count = type(a).statistics
+    monkeypatch.setattr(type(a), "statistics", lambda self: counted.append(0) or count(self))  # type: ignore[no-any-return]
+    for _ in range(2):
+        assert np.allclose(sc.evaluate(SPMV, A=a, x=X, formats="*", strategy="fixed"), A @ X)
+    assert len(counted) == 1
+    sc.compile(SPMV, A=sc.asarray(A).to("CSR"), x=X, formats="*", strategy="fixed")
+    assert len(counted) == 2
+
+
 @pytest.mark.filterwarnings("ignore::sparsecc.runtime.compiled_kernel.OperandConverted")
 def test_calls_and_sizes_reach_the_strategy() -> None:
     x = sc.Spec((None, None), "f64")
@@ -273,7 +285,19 @@ class Plain:
     """No strategy."""
 
 
-OPTIONS = [
+class Unranked:
+    """One whose plans are none."""
+
+    name = "unranked"
+
+    def __init__(self, *plans: Any) -> None:
+        self.plans = plans
+
+    def rank(self, problem: Any) -> Any:
+        return self.plans or None
+
+
+OPTIONS: list[tuple[dict[str, Any], type[SparseccError], str]] = [
     ({"formats": 3}, BadOption, "formats= is 3"),
     ({"formats": "CSR"}, BadOption, "formats= is 'CSR'"),
     ({"formats": {"B": "*"}}, UsageError, "formats= names 'B', which is no operand"),
@@ -288,6 +312,8 @@ OPTIONS = [
     ({"strategy": "nowhere:Mine"}, BadStrategy, "No module named 'nowhere'"),
     ({"strategy": Plain()}, BadStrategy, "'Plain' can't be used: it has no method rank"),
     ({"strategy": Last}, BadStrategy, "it has no method rank"),
+    ({"strategy": Unranked()}, BadStrategy, "rank.. gives NoneType, no sequence of Ranked"),
+    ({"strategy": Unranked("CSR")}, BadStrategy, "gives 'CSR' among its plans, no Ranked of a"),
     ({"strategy": Broken()}, PassError, "strategy 'broken' fails: ZeroDivisionError"),
     ({"strategy": Picks({"A": "BSR(3,3)"})}, SparseccError, "A=BSR.3,3. by generated, which is no"),
     (
@@ -312,3 +338,32 @@ def test_statistics_of_another_tensor() -> None:
         sc.compile(SPMV, A=sc.Spec((None, None), "f32", "*", statistics_of(A)), x=X)
     with pytest.raises(BadOption, match="statistics= is 3"):
         sc.compile(SPMV, A=sc.Spec((None, None), "f64", "*", 3), x=X)  # type: ignore[arg-type]
+
+
+def test_measuring_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs of plans, with their operands on the machine, go to the timer of the tuner."""
+    from sparsecc.runtime import autotune, machines, tile_kernel
+    from sparsecc.runtime.tile_execute import TileProgram
+
+    class Timer:
+        """Gives CSR the least time."""
+
+        def __init__(self, machine: object) -> None:
+            assert isinstance(machine, machines.GpuMachine)
+
+        def __call__(self, program: TileProgram, tensors: Any) -> float:
+            program(tensors)
+            return 1.0 if "compressed" in program.plan.operands[0].format else 2.0
+
+    machine = machines.interpreter()
+    monkeypatch.setattr(tile_kernel, "interpreting", lambda: True)
+    monkeypatch.setattr(machines, "GpuMachine", type(machine))
+    monkeypatch.setattr(autotune, "ColdTimer", Timer)
+    dense = np.kron(A, np.ones((16, 16))).astype(np.float32)
+    x = np.ones((128, 16), np.float32)
+    kernel = sc.compile(
+        "y[i,k] = A[i,j] * x[j,k]", A=dense, x=x, formats={"A": "*"}, strategy="oracle", target="sm_80"
+    )  # fmt: skip
+    assert kernel.decision is not None
+    assert kernel.formats["A"] in ("CSR", "BSR(16,16)", "BSR(32,32)")
+    assert kernel.decision.ranked[0].terms["measured"] == 1e-6

@@ -171,3 +171,43 @@ func.func @f(%x: f64) {
   }
   return
 }
+
+// -----
+
+func.func @library_lists(%A: tensor<?x?xf64>, %x: tensor<?xf64>) -> tensor<?xf64> {
+  // expected-error@+1 {{2 inputs and a result have 2 lists of indices}}
+  %y = iteration.library_call "blas"(%A, %x) as ["i", "j"] -> ["i"] : (tensor<?x?xf64>, tensor<?xf64>) -> tensor<?xf64>
+  return %y : tensor<?xf64>
+}
+
+// -----
+
+func.func @library_rank(%A: tensor<?x?xf64>, %x: tensor<?xf64>) -> tensor<?xf64> {
+  // expected-error@+1 {{tensor<?x?xf64> has indices i}}
+  %y = iteration.library_call "blas"(%A, %x) as ["i"], ["i"] -> ["i"] : (tensor<?x?xf64>, tensor<?xf64>) -> tensor<?xf64>
+  return %y : tensor<?xf64>
+}
+
+// -----
+
+func.func @library_result(%A: tensor<?x?xf64>, %x: tensor<?xf64>) -> tensor<?xf64> {
+  // expected-error@+1 {{no input has the result's index k}}
+  %y = iteration.library_call "blas"(%A, %x) as ["i", "j"], ["j"] -> ["k"] : (tensor<?x?xf64>, tensor<?xf64>) -> tensor<?xf64>
+  return %y : tensor<?xf64>
+}
+
+// -----
+
+func.func @library_start(%A: tensor<?x?xf64>, %x: tensor<?xf64>, %z: tensor<4xf64>) -> tensor<?xf64> {
+  // expected-error@+1 {{what a result starts from has its type}}
+  %y = iteration.library_call "blas"(%A, %x) onto %z as ["i", "j"], ["j"] -> ["i"] : (tensor<?x?xf64>, tensor<?xf64>, tensor<4xf64>) -> tensor<?xf64>
+  return %y : tensor<?xf64>
+}
+
+// -----
+
+func.func @library_scalar(%A: tensor<?x?xf64>, %x: f64) -> tensor<?xf64> {
+  // expected-error@+1 {{a library takes and gives tensors, not f64}}
+  %y = iteration.library_call "blas"(%A, %x) as ["i", "j"], ["j"] -> ["i"] : (tensor<?x?xf64>, f64) -> tensor<?xf64>
+  return %y : tensor<?xf64>
+}

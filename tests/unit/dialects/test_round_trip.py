@@ -57,6 +57,23 @@ def test_stages_read_back(text: str, operands: dict[str, str], out: str) -> None
         assert print_module(parse_module(body, stage)) == body, stage
 
 
+LIBRARY = """
+func.func @main(%A: tensor<?x?xf64>, %x: tensor<?xf64>, %y: tensor<?xf64>) -> tensor<?xf64> {
+  %s = iteration.library_call "blas"(%x, %x) as ["j"], ["j"] -> [] {note = "dot"}
+    : (tensor<?xf64>, tensor<?xf64>) -> tensor<f64>
+  %z = iteration.library_call "blas"(%A, %x) onto %y as ["i", "j"], ["j"] -> ["i"]
+    : (tensor<?x?xf64>, tensor<?xf64>, tensor<?xf64>) -> tensor<?xf64>
+  return %z : tensor<?xf64>
+}
+"""
+
+
+def test_calls_of_libraries_read_back() -> None:
+    printed = print_module(parse_module(LIBRARY, "library"))
+    assert printed.count('iteration.library_call "blas"') == 2
+    assert print_module(parse_module(printed, "again")) == printed
+
+
 def test_iteration_ops_have_no_generic_form() -> None:
     kernel = sc.compile("C[i,j] = A[i,k] * B[k,j]", A=spec("2 f64 CSR"), B=spec("2 f64 CSR"))
     assert '"iteration.' not in kernel.ir("iteration").replace('iterate "', "")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sparsecc.cli import main
-from sparsecc.research.table import write_table
+from sparsecc.research import generator
+from sparsecc.research.table import read_table, write_table
 from sparsecc.selection import registry
 from sparsecc.selection.problem import Space
 from sparsecc.targets import Target
@@ -54,7 +55,9 @@ def test_run_of_several(table: str, capsys: Capture) -> None:
     out = done(capsys, "run", "--strategy", MEASURES, "--strategy", REFUSES, "--corpus", table,
                "--markdown", "--all")  # fmt: skip
     lines = [line for line in out.splitlines() if line.startswith("|")]
-    assert [line.split("|")[1].strip() for line in lines[2:]] == ["measures", "refuses"]
+    assert [line.split("|")[1].strip() for line in lines[2:4]] == ["measures", "refuses"]
+    assert "not decided by refuses" in out
+    assert "it does not like squares" in out
 
 
 def test_json(table: str, capsys: Capture) -> None:
@@ -103,6 +106,30 @@ def test_tables(table: str, tmp_path: Path, capsys: Capture) -> None:
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 33
 
 
+def test_files_are_measured_here(tmp_path: Path, capsys: Capture) -> None:
+    generator.tensor({"family": "iid", "rows": 40, "columns": 30, "density": 0.2}).save(
+        tmp_path / "a.mtx"
+    )
+    out = done(capsys, "run", "--corpus", str(tmp_path), "--measure", "--only", "SpMV",
+               "--strategy", "oracle", "--strategy", "fixed", "--json")  # fmt: skip
+    found = json.loads(out)
+    assert found["split"] == "all"
+    oracle, fixed = found["strategies"]
+    assert oracle["all"]["problems"] == fixed["all"]["problems"] == 1
+    assert oracle["all"]["regret"] == 0
+    assert fixed["all"]["regret"] >= 0
+    assert oracle["statics"]
+
+
+def test_recording(tmp_path: Path, capsys: Capture) -> None:
+    prefix = tmp_path / "mine"
+    done(capsys, "record", "--only", "SpMM-1/f32/wanda/384x1536", "-o", str(prefix))
+    table = read_table(str(prefix))
+    assert list(table.problems) == ["SpMM-1/f32/wanda/384x1536/density=0.1"]
+    assert table.meta["command"].startswith("sparsecc research record")
+    done(capsys, "run", "--corpus", str(prefix), "--all", "--strategy", "roofline")
+
+
 def test_usage(table: str, tmp_path: Path, capsys: Capture) -> None:
     for arguments, text in (
         (("rnu",), "did you mean 'run'?"),
@@ -110,8 +137,11 @@ def test_usage(table: str, tmp_path: Path, capsys: Capture) -> None:
         (("run", "--strategy", PREDICTS, "--corpus", table, "--target", "sm_90"), "is of cpu, not of sm_90"),
         (("run", "--strategy", PREDICTS, "--corpus", "nowhere"), "there is no table 'nowhere'"),
         (("run", "--strategy", PREDICTS, "--corpus", str(tmp_path)), "nothing is recorded of"),
+        (("run", "--corpus", str(tmp_path / "sub"), "--measure"), "there is no corpus"),
+        (("run", "--corpus", table, "--only", "nothing", "--strategy", PREDICTS), "has no problem of the split"),
         (("run", "--strategy", PREDICTS, "--corpus", table, "-o", "x.txt"), "neither a .csv nor"),
         (("run", "--strategy", PREDICTS, "--strategy", MEASURES, "--corpus", table, "-o", "x.csv"), "one strategy"),
+        (("run", "--corpus", str(tmp_path), "--measure", "--dtype", "f33"), "there is no type 'f33'"),
         (("corpus", "cup"), "did you mean 'cpu'?"),
     ):  # fmt: skip
         status, err = fails(capsys, *arguments)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecc.research import generator
+from sparsecc.research.families import draw
 from sparsecc.research.families.draw import PatternTooLarge, Saturated
 from sparsecc.research.families.graphs import BadQuadrants
 from sparsecc.research.families.matrices import BadChoice, BadStencil
@@ -64,6 +65,14 @@ def test_patterns_stay_what_they_are(fingerprint: str, given: Spec) -> None:
     assert generator.pattern(given).fingerprint() == fingerprint
     if given["family"] != "stencil":
         assert generator.pattern(given | {"seed": 1}).fingerprint() != fingerprint
+
+
+def test_threads_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = spec("iid", 3000, 3000, density=0.3), spec("zipf-rows", 9000, 9000, density=0.06)
+    many = [generator.pattern(given).fingerprint() for given in large]
+    assert many == ["a7daec51", "a0acefdd"]
+    monkeypatch.setattr(draw, "THREADS", 1)
+    assert [generator.pattern(given).fingerprint() for given in large] == many
 
 
 def test_every_family_is_tested() -> None:

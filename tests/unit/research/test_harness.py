@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from math import inf, sqrt
 from pathlib import Path
 
@@ -180,9 +181,7 @@ def test_results_are_read_back(strategy: Strategy, tmp_path: Path) -> None:
 def test_parquet(tmp_path: Path) -> None:
     path = tmp_path / "results.parquet"
     made = run(Refuses())
-    try:
-        import pyarrow  # type: ignore[import-not-found]  # noqa: F401
-    except ImportError:
+    if find_spec("pyarrow") is None:
         with pytest.raises(records.NoParquet, match="pyarrow is not installed"):
             harness.write_results(made, path)
         assert not path.exists()

@@ -14,7 +14,6 @@ from sparsecc.research.cpu_plans import Plans, Ready, WrongResult, check
 from sparsecc.research.measure_cpu import CpuMeasure, Settings, measured, sampled
 from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.problem import Problem
-from sparsecc.selection.strategies.measured import Oracle
 
 FEW = Settings(rounds=2, ms=0.01)
 IID: dict[str, Any] = {"family": "iid", "rows": 24, "columns": 32, "density": 0.3}
@@ -112,13 +111,20 @@ def test_a_plan_that_fails_says_why() -> None:
         problem.measure(refused)
 
 
-def test_strategies_that_measure_get_times() -> None:
+def test_what_was_measured_once_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     _, problem = plans_of(PROBLEMS[0])
-    ranked = Oracle().rank(problem)
-    assert len(ranked) == len(problem.candidates)
     assert problem.measure is not None
-    again = [problem.measure(r.candidate) for r in ranked]
-    assert again == sorted(again)  # what was measured once is remembered
+    first = {c: problem.measure(c) for c in problem.candidates}
+    monkeypatch.setattr(measure_cpu, "measured", lambda *_: pytest.fail("again"))  # pyright: ignore
+    assert {c: problem.measure(c) for c in problem.candidates} == first
+    assert all(seconds > 0 for seconds in first.values())
+
+
+def test_a_table_can_be_measured_on_the_spot(capsys: pytest.CaptureFixture[str]) -> None:
+    table = measuring.measured_table([PROBLEMS[0]], "cpu", seconds=60.0)
+    assert table.target == "cpu" and list(table.problems) == [PROBLEMS[0].id]
+    assert len(table.runs(PROBLEMS[0].id)) == len(table.times[PROBLEMS[0].id])
+    assert "1 of 1 problems" in capsys.readouterr().err
 
 
 # -- samples -------------------------------------------------------------------------------------

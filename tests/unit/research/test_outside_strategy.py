@@ -47,6 +47,20 @@ def test_the_harness_runs_it(name: str, outside: Path) -> None:
     assert len((outside / "results.csv").read_text().splitlines()) == 9
 
 
+def test_the_compiler_asks_it(outside: Path) -> None:
+    code = """
+import numpy as np
+import sparsecc as sc
+A = sc.asarray(np.kron(np.eye(8), np.ones((4, 4)))).to("CSR")
+X = np.ones((32, 3))
+kernel = sc.compile("C[i,j] = A[i,k] * X[k,j]", A=A, X=X, formats={"A": "*"}, strategy="crossover")
+assert "BSR(4,4)" in str(kernel.formats) or "mod 4" in str(kernel.formats), kernel.formats
+assert np.array_equal(kernel(A=A, X=X), A.to_numpy() @ X)
+"""
+    done = python(outside, "-c", code)
+    assert done.returncode == 0, done.stderr
+
+
 def test_it_is_listed(outside: Path) -> None:
     done = python(outside, "-m", "sparsecc", "strategies")
     assert "outside.crossover:Crossover" in done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from sparsecc.diagnostics import FileError
 from sparsecc.research import table as tables
 from sparsecc.research.recorded import NoModel
+from sparsecc.research.records import NoParquet
 from sparsecc.research.table import (
     NotRecorded,
     RecordedFailure,
@@ -39,6 +41,26 @@ def test_round_trip(tmp_path: Path) -> None:
     assert [p.name for p in paths] == ["tiny.meta.json", "tiny.problems.jsonl", "tiny.times.csv"]
     for name in (tmp_path / "tiny", paths[0], paths[2]):
         assert read_table(str(name)) == written
+
+
+def test_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    if find_spec("pyarrow") is None:
+        with pytest.raises(NoParquet, match="pyarrow is not installed"):
+            tables.export(tiny(), path)
+        return
+    tables.export(tiny(), path)
+    assert read_table(str(path)) == tiny()
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(FileError, match="not a Parquet file"):
+        read_table(str(path))
+
+
+def test_export_as_csv(tmp_path: Path) -> None:
+    tables.export(tiny(), tmp_path / "a.csv")
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0].split(",") == list(tables.COLUMNS)
+    assert len(lines) == 33
 
 
 def test_looking_up() -> None:
@@ -102,7 +124,7 @@ def broken(stem: Path, ending: str, old: str, new: str) -> str:
         (".times.csv", "A=CSR", "ACSR", "'ACSR' are not like"),
         (".times.csv", ",generated,", ",,", "has no engine"),
         (".times.csv", "A=dense,blas", "A=CSR,generated", "is there twice"),
-        (".times.csv", "40x30", "40x31", "is not in tiny.problems.jsonl"),
+        (".times.csv", "40x30", "40x31", "is not among the problems"),
         (".times.csv", ",1,\n", ",yes,\n", "checked is 0 or 1"),
         (".times.csv", ",1,\n", ",1,,\n", "14 cells, and the head line has 13"),
         (".times.csv", "conversion", "convert", "there are no columns conversion"),

@@ -245,6 +245,11 @@ def test_work_memory_and_counters(machine: Machine) -> None:
     assert machine.taken == 2 * first and not machine.reserve[: 2 * first].any()
     machine.taken = RESERVE  # used up: the graph zeroes them
     assert float(kernel(x=x)) == 4950 and machine.taken == RESERVE
+    machine.captures = False  # a kernel that is new, outside of graphs: there is a reserve again
+    used = machine.reserve
+    assert float(kernel_of(plan, machine)(x=x)) == 4950
+    assert machine.taken == 0 and machine.reserve is not used
+    assert [r is used for r in machine.reserves] == [True, False]
 
 
 def test_an_empty_grid_is_not_launched(machine: Machine) -> None:

@@ -134,3 +134,37 @@ func.func @f(%A: tensor<?x?xf64>, %x: tensor<?xf64>, %y: tensor<?xf64>) -> tenso
   } -> tensor<?xf64>
   return %r : tensor<?xf64>
 }
+
+// -----
+
+// RUN: sparsecc opt %s -p 'generalize-named-ops,select-formats,call-libraries{target=sm_90}'
+// expected-error {{its sums are rounded to 16 bits after each addition}}
+func.func @f(%x: tensor<?xf16>, %s: tensor<f16>) -> tensor<f16> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+    ins(%x, %x : tensor<?xf16>, tensor<?xf16>) outs(%s : tensor<f16>) attrs = {sparsecc.engine = "cublas"} {
+  ^bb0(%a: f16, %b: f16, %c: f16):
+    %p = arith.mulf %a, %b : f16
+    %q = arith.addf %c, %p : f16
+    linalg.yield %q : f16
+  } -> tensor<f16>
+  return %r : tensor<f16>
+}
+
+// -----
+
+// RUN: sparsecc opt %s -p 'generalize-named-ops,select-formats,call-libraries'
+// expected-error {{its sums are in f64}}
+func.func @f(%x: tensor<?xf32>, %s: tensor<f32>) -> tensor<f32> {
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]}
+    ins(%x, %x : tensor<?xf32>, tensor<?xf32>) outs(%s : tensor<f32>) attrs = {sparsecc.engine = "blas"} {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %a1 = arith.extf %a : f32 to f64
+    %b1 = arith.extf %b : f32 to f64
+    %c1 = arith.extf %c : f32 to f64
+    %p = arith.mulf %a1, %b1 : f64
+    %q = arith.addf %c1, %p : f64
+    %t = arith.truncf %q : f64 to f32
+    linalg.yield %t : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}

@@ -28,11 +28,11 @@ func.func @shared(%A: tensor<?x?xf64, #ANY> {sparsecc.stored = "COO", sparsecc.s
 // CHECK:      ins(%A, %x : tensor<?x?xf64, #[[F]]>, tensor<?xf64>)
 // CHECK:      ins(%A, %y : tensor<?x?xf64, #[[F]]>, tensor<4xf64>)
 
-// A function of fixed formats keeps them.
+// A function of fixed formats keeps them. It has no index d1.
 
 func.func @fixed(%A: tensor<4x4xf64, #CSR>, %x: tensor<4xf64>, %e: tensor<4xf64>) -> tensor<4xf64> {
   %y = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
-    ins(%A, %x : tensor<4x4xf64, #CSR>, tensor<4xf64>) outs(%e : tensor<4xf64>) {
+    ins(%A, %x : tensor<4x4xf64, #CSR>, tensor<4xf64>) outs(%e : tensor<4xf64>) attrs = {sparsecc.indices = ["r", "s"]} {
   ^bb0(%a: f64, %b: f64, %c: f64):
     %p = arith.mulf %a, %b : f64
     %s = arith.addf %c, %p : f64
