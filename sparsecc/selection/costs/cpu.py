@@ -6,6 +6,7 @@ columns of the dense operand, elements of ``s`` bytes:
 ``entry``, ``row``         entries walked, rows begun
 ``chain``                  entries (times steps) that wait for the sum of their row, see :mod:`facts`
 ``uneven``                 rows whose length is not that of the row before
+``again``                  entries that are walked again for a few columns, where each step has a pass over the matrix
 ``used``                   rows of DCSR, which stores their numbers (or columns of DCSC)
 ``slot``, ``slots``        entries and rows of ELL, whose padding is skipped
 ``pair``, ``pairs``        entries and rows of COO, whose rows are looked for
@@ -26,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sparsecc.selection.costs.facts import Facts, chained, levels, lines_of, stream, uneven
+from sparsecc.selection.costs.facts import LINE, Facts, chained, levels, lines_of, stream, uneven
 from sparsecc.selection.costs.work import Work
 from sparsecc.selection.footprint import Footprint, block_of, fibers, order_of
 from sparsecc.selection.operations import GENERAL, MTTKRP, SDDMM, SPMM, SPMV
@@ -46,7 +47,7 @@ EXTRAS: dict[str, tuple[str, str]] = {
     "DCSR": ("", "used"), "DCSC": ("", "used"), "ELL": ("slot", "slots"), "COO": ("pair", "pairs"),
 }  # fmt: skip
 """What a format costs beside the plainest one of its family: units an entry, and a row."""
-ADDED = {unit for units in EXTRAS.values() for unit in units}
+ADDED = {unit for units in EXTRAS.values() for unit in units} | {"again"}
 
 
 def turned(fmt: str, by_rows: bool) -> str:
@@ -168,6 +169,7 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
     along = 1 if operation.by_rows else 0
     if walk == "columns":
         along = 1 - along
+        issue["again"] = f.entries * max(0, narrow + single - (wide == 0))
     elif walk == "rows":
         issue["chain"] = f.entries * steps * chained(s, 1 - along)
     if walk != "dense":
@@ -175,7 +177,8 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
         width = float(t * item)
         # Also where a pass touches a part of each row alone: rows lie powers of two apart, so the parts share few sets
         # of a cache.
-        _add_reads(issue, f.entries * width, levels(s, along, width, sizes))
+        read = WIDE * wide + LINE * (narrow + single) if walk == "columns" else width
+        _add_reads(issue, f.entries * read, levels(s, along, width, sizes))
     return Work(family, moved, {}, issue, {"call": 1})
 
 
