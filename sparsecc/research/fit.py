@@ -42,8 +42,8 @@ LEAST_WEIGHT = 0.05
 """The weight of a plan that takes 20 times as long as the best one, or longer."""
 PULL = 0.02
 """What it costs to change a unit's cost by a factor of e, in squared relative errors."""
-KNOWN = {"call": 1.0}
-"""The same for units whose cost is known better: a call takes what its Python takes."""
+KNOWN = {"cpu": {"call": 1.0}}
+"""By backend: the same for units whose cost is known better. A call on a CPU takes what its Python takes."""
 OUTLIER = 0.3
 """Relative errors beyond which one more counts linearly: a busy machine makes them."""
 STEPS = 60
@@ -99,9 +99,11 @@ def observations(table: Table, calibration: Calibration) -> list[Observation]:
 
 
 def fitted(
-    seen: Sequence[Observation], before: Mapping[str, float], pull: float = PULL
+    seen: Sequence[Observation],
+    before: Mapping[str, float],
+    known: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """What a unit of a family's work costs, by measured plans of the family."""
+    """What a unit of a family's work costs, by measured plans of the family. ``known``: pulls of single units."""
     units = list(before)
     terms = _amounts(seen, units)
     measured: Array = np.log([o.seconds for o in seen])
@@ -109,7 +111,7 @@ def fitted(
     weights *= len(seen) / weights.sum()
     prior: Array = np.log([max(before[u], 1e-18) for u in units])
     theta: Array = prior.copy()
-    pulls: Array = np.array([KNOWN.get(unit, pull) for unit in units])
+    pulls: Array = np.array([(known or {}).get(unit, PULL) for unit in units])
     damping = 1.0
     residual, jacobian = _residual(terms, theta, measured)
 
@@ -223,8 +225,9 @@ def momentary(seen: Iterable[Observation], calibration: Calibration) -> dict[str
 def _fit_families(fitting: Iterable[Observation], calibration: Calibration) -> Calibration:
     families = {k: dict(v) for k, v in calibration.families.items()}
     train = by_family(fitting)
+    known = KNOWN.get(known_target(calibration.target).backend)
     for family, group in train.items():
-        families[family] = fitted(group, families[family])
+        families[family] = fitted(group, families[family], known)
     return replace(calibration, families=families)
 
 
