@@ -251,8 +251,24 @@ def fit(table: Table, calibration: Calibration, hold_out: bool = True) -> Calibr
             made, loss = fit_units(seen(trial), trial)
             if loss < least:
                 best, least = made, loss
+    best = replace(best, doubts=doubts(seen(best), best))
     judged = by_family(o for o in seen(best) if o.held_out == hold_out)
     return replace(best, errors={k: errors(v, best) for k, v in sorted(judged.items())})
+
+
+def doubts(seen: Iterable[Observation], calibration: Calibration) -> dict[str, float]:
+    """By family: the weighted mean error on what was fitted, without what all plans of a problem have in common."""
+    fitting = [o for o in seen if not o.held_out]
+    moments = momentary(fitting, calibration)
+    found: dict[str, float] = {}
+    for family, group in by_family(fitting).items():
+        weights = [o.weight for o in group]
+        off = [
+            abs(float(np.log(predicted(o, calibration) / (o.seconds * moments[o.problem]))))
+            for o in group
+        ]
+        found[family] = float(np.average(off, weights=weights))
+    return found
 
 
 @dataclass(frozen=True)
@@ -273,7 +289,7 @@ def regrets(table: Table, calibration: Calibration) -> list[Regret]:
     for o in observations(table, calibration):
         groups.setdefault(o.problem, []).append(o)
     for id, group in groups.items():
-        chosen = min(group, key=lambda o: (predicted(o, calibration), o.candidate))
+        chosen = min(group, key=lambda o: (_cautious(o, calibration), o.candidate))
         best = min(group, key=lambda o: o.seconds)
         found.append(
             Regret(
@@ -285,6 +301,11 @@ def regrets(table: Table, calibration: Calibration) -> list[Regret]:
             )  # fmt: skip
         )
     return found
+
+
+def _cautious(o: Observation, calibration: Calibration) -> float:
+    """What the strategy ``roofline`` ranks by."""
+    return predicted(o, calibration) * (1 + calibration.doubt(o.work.family))
 
 
 def report(table: Table, calibration: Calibration) -> str:
