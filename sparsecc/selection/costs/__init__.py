@@ -1,9 +1,9 @@
 """What plans cost: ``time = max(bytes, MACs, issue) + launch + conversions / calls``.
 
 The first four are those of each expression, added up over a program. :mod:`work` says how amounts become time (the
-corners of the maximum are rounded), :mod:`cpu` and :mod:`gpu` which amounts each kernel family has, :mod:`facts` where their numbers
-come from, :mod:`conversions` what it costs to convert an operand, :mod:`families` which units there are, and
-``selection.calibrations`` what a unit costs."""
+corners of the maximum are rounded), :mod:`cpu` and :mod:`gpu` which amounts each kernel family has, :mod:`facts` where
+their numbers come from, :mod:`conversions` what it costs to convert an operand, :mod:`families` which units there are,
+and ``selection.calibrations`` what a unit costs."""
 
 from __future__ import annotations
 
