@@ -29,7 +29,7 @@ from sparsecc.research.corpus import CorpusProblem
 from sparsecc.research.table import Table
 from sparsecc.selection.calibrations import Calibration, Error
 from sparsecc.selection.candidate import Candidate
-from sparsecc.selection.costs import work_of
+from sparsecc.selection.costs import work, work_of
 from sparsecc.selection.costs.families import FAMILIES
 from sparsecc.selection.costs.work import Work
 from sparsecc.selection.problem import Problem
@@ -42,6 +42,8 @@ LEAST_WEIGHT = 0.05
 """The weight of a plan that takes 20 times as long as the best one, or longer."""
 PULL = 0.02
 """What it costs to change a unit's cost by a factor of e, in squared relative errors."""
+KNOWN = {"cpu": {"call": 1.0}}
+"""By backend: the same for units whose cost is known better. A call on a CPU takes what its Python takes."""
 OUTLIER = 0.3
 """Relative errors beyond which one more counts linearly: a busy machine makes them."""
 STEPS = 60
@@ -90,16 +92,18 @@ def observations(table: Table, calibration: Calibration) -> list[Observation]:
         problem = problem_of(entry)
         best = min(t.seconds for t in times if t.seconds is not None)
         for time in times:
-            ((work, _),) = work_of(problem, time.candidate, calibration)
+            ((todo, _),) = work_of(problem, time.candidate, calibration)
             assert time.seconds is not None
-            found.append(Observation(id, time.candidate, work, time.seconds, best, entry.held_out))
+            found.append(Observation(id, time.candidate, todo, time.seconds, best, entry.held_out))
     return found
 
 
 def fitted(
-    seen: Sequence[Observation], before: Mapping[str, float], pull: float = PULL
+    seen: Sequence[Observation],
+    before: Mapping[str, float],
+    known: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """What a unit of a family's work costs, by measured plans of the family."""
+    """What a unit of a family's work costs, by measured plans of the family. ``known``: pulls of single units."""
     units = list(before)
     terms = _amounts(seen, units)
     measured: Array = np.log([o.seconds for o in seen])
@@ -107,19 +111,20 @@ def fitted(
     weights *= len(seen) / weights.sum()
     prior: Array = np.log([max(before[u], 1e-18) for u in units])
     theta: Array = prior.copy()
+    pulls: Array = np.array([(known or {}).get(unit, PULL) for unit in units])
     damping = 1.0
     residual, jacobian = _residual(terms, theta, measured)
 
     def objective(residual: Array, theta: Array) -> float:
         size = np.abs(residual)
         robust = np.where(size < OUTLIER, size**2, 2 * OUTLIER * size - OUTLIER**2)
-        return float((weights * robust).sum() + pull * ((theta - prior) ** 2).sum())
+        return float((weights * robust).sum() + (pulls * (theta - prior) ** 2).sum())
 
     loss = objective(residual, theta)
     for _ in range(STEPS):
         w = weights * np.minimum(1.0, OUTLIER / np.maximum(np.abs(residual), 1e-12))
-        hessian = (jacobian * w[:, None]).T @ jacobian + pull * np.eye(len(units))
-        gradient = (jacobian * w[:, None]).T @ residual + pull * (theta - prior)
+        hessian = (jacobian * w[:, None]).T @ jacobian + np.diag(pulls)
+        gradient = (jacobian * w[:, None]).T @ residual + pulls * (theta - prior)
         trial = theta - _solved(hessian + damping * np.diag(np.diag(hessian)), gradient)
         again, slope = _residual(terms, trial, measured)
         value = objective(again, trial)
@@ -157,11 +162,14 @@ def _residual(terms: Array, theta: Array, measured: Array) -> tuple[Array, Array
     """Errors of the logarithm of the time, and their slopes by the logarithms of the costs."""
     costs = np.exp(theta)
     parts = terms @ costs
-    largest = parts[:3].argmax(axis=0)
-    count: int = terms.shape[1]
-    rows: Any = np.arange(count)
-    predicted = np.maximum(parts[largest, rows] + parts[3], 1e-12)
-    slope = (terms[largest, rows] + terms[3]) * costs / predicted[:, None]
+    p = work.OVERLAP
+    largest = np.maximum(parts[:3].max(axis=0), 1e-15)
+    shares = parts[:3] / largest
+    together = (shares**p).sum(axis=0) ** (1 / p)
+    predicted = np.maximum(largest * together + parts[3], 1e-12)
+    # How much of a longer term is seen in the time.
+    seen = (shares / np.maximum(together, 1e-9)) ** (p - 1)
+    slope = ((terms[:3] * seen[:, :, None]).sum(axis=0) + terms[3]) * costs / predicted[:, None]
     return np.log(predicted) - measured, slope
 
 
@@ -175,8 +183,7 @@ def by_family(seen: Iterable[Observation]) -> dict[str, list[Observation]]:
 
 def predicted(o: Observation, calibration: Calibration) -> float:
     """Seconds of an observation by a calibration."""
-    terms = o.work.seconds(calibration)
-    return max(terms["bytes"], terms["macs"], terms["issue"]) + terms["launch"]
+    return work.total(o.work.seconds(calibration))
 
 
 def errors(seen: Sequence[Observation], calibration: Calibration) -> Error:
@@ -218,8 +225,9 @@ def momentary(seen: Iterable[Observation], calibration: Calibration) -> dict[str
 def _fit_families(fitting: Iterable[Observation], calibration: Calibration) -> Calibration:
     families = {k: dict(v) for k, v in calibration.families.items()}
     train = by_family(fitting)
+    known = KNOWN.get(known_target(calibration.target).backend)
     for family, group in train.items():
-        families[family] = fitted(group, families[family])
+        families[family] = fitted(group, families[family], known)
     return replace(calibration, families=families)
 
 
@@ -243,8 +251,24 @@ def fit(table: Table, calibration: Calibration, hold_out: bool = True) -> Calibr
             made, loss = fit_units(seen(trial), trial)
             if loss < least:
                 best, least = made, loss
+    best = replace(best, doubts=doubts(seen(best), best))
     judged = by_family(o for o in seen(best) if o.held_out == hold_out)
     return replace(best, errors={k: errors(v, best) for k, v in sorted(judged.items())})
+
+
+def doubts(seen: Iterable[Observation], calibration: Calibration) -> dict[str, float]:
+    """By family: the weighted mean error on what was fitted, without what all plans of a problem have in common."""
+    fitting = [o for o in seen if not o.held_out]
+    moments = momentary(fitting, calibration)
+    found: dict[str, float] = {}
+    for family, group in by_family(fitting).items():
+        weights = [o.weight for o in group]
+        off = [
+            abs(float(np.log(predicted(o, calibration) / (o.seconds * moments[o.problem]))))
+            for o in group
+        ]
+        found[family] = float(np.average(off, weights=weights))
+    return found
 
 
 @dataclass(frozen=True)
@@ -265,7 +289,7 @@ def regrets(table: Table, calibration: Calibration) -> list[Regret]:
     for o in observations(table, calibration):
         groups.setdefault(o.problem, []).append(o)
     for id, group in groups.items():
-        chosen = min(group, key=lambda o: (predicted(o, calibration), o.candidate))
+        chosen = min(group, key=lambda o: (_cautious(o, calibration), o.candidate))
         best = min(group, key=lambda o: o.seconds)
         found.append(
             Regret(
@@ -277,6 +301,11 @@ def regrets(table: Table, calibration: Calibration) -> list[Regret]:
             )  # fmt: skip
         )
     return found
+
+
+def _cautious(o: Observation, calibration: Calibration) -> float:
+    """What the strategy ``roofline`` ranks by."""
+    return predicted(o, calibration) * (1 + calibration.doubt(o.work.family))
 
 
 def report(table: Table, calibration: Calibration) -> str:

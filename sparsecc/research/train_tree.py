@@ -1,7 +1,8 @@
 """Training the strategy ``tree`` on a recorded table: ``python -m sparsecc.research.train_tree TABLE -o FILE``.
 
 Needs scikit-learn (``pip install sparsecc[research]``). Problems that are held out are not trained on. A sample is a
-plan that was measured; plans far from the best one of their problem weigh less."""
+plan that was measured; plans far from the best one of their problem weigh less. Its value is the logarithm of the
+measured time over the one that the calibration of the target predicts, so train after a new calibration."""
 
 from __future__ import annotations
 
@@ -16,16 +17,17 @@ from typing import Any
 import numpy as np
 
 from sparsecc.diagnostics import UsageError
-from sparsecc.research.fit import LEAST_WEIGHT
+from sparsecc.research.fit import momentary, observations, predicted
 from sparsecc.research.table import Table, read_table
+from sparsecc.selection.calibrations import calibration_of
 from sparsecc.selection.problem import Problem
 from sparsecc.selection.strategies.features import features
 from sparsecc.selection.strategies.tree import DecisionTree
 
-LEAVES = 300
-"""At most; 30 kB of JSON."""
-LEAST_SAMPLES = 4
-"""Samples of a leaf."""
+LEAVES = 80
+"""At most."""
+LEAST_SAMPLES = 30
+"""Samples of a leaf: with few, a tree learns the noise of the table."""
 
 
 class NoLearner(UsageError):
@@ -33,25 +35,20 @@ class NoLearner(UsageError):
     help_text = "pip install scikit-learn"
 
 
-def samples(table: Table, held_out: bool) -> tuple[Any, Any, Any]:
+def samples(table: Table, held_out: bool = False) -> tuple[Any, Any, Any]:
     """Features, wanted values and weights of the plans of one side of the split."""
+    rates = calibration_of(table.target)
+    seen = [o for o in observations(table, rates) if o.held_out == held_out]
+    moments = momentary(seen, rates)
     rows: list[list[float]] = []
     values: list[float] = []
-    weights: list[float] = []
-    for id, entry in table.problems.items():
-        times = table.runs(id)
-        if entry.held_out != held_out or not times:
-            continue
-        problem: Problem = table.problem(id)
-        best = times[0].seconds or 1.0
-        for time in times:
-            assert time.seconds is not None
-            (engine,) = time.candidate.engines
-            numbers, reference = features(problem, problem.expressions[0], time.candidate, engine)
-            rows.append(numbers)
-            values.append(float(np.log2(time.seconds / reference)))
-            weights.append(max(LEAST_WEIGHT, best / time.seconds))
-    return np.array(rows), np.array(values), np.array(weights)
+    for o in seen:
+        problem: Problem = table.problem(o.problem)
+        (engine,) = o.candidate.engines
+        rows.append(features(problem, problem.expressions[0], o.candidate, engine))
+        steady = o.seconds * moments[o.problem]
+        values.append(float(np.log2(steady / predicted(o, rates))))
+    return np.array(rows), np.array(values), np.array([o.weight for o in seen])
 
 
 def train(table: Table, leaves: int = LEAVES) -> DecisionTree:
@@ -60,7 +57,7 @@ def train(table: Table, leaves: int = LEAVES) -> DecisionTree:
         learner: Any = import_module("sklearn.tree")
     except ImportError:
         raise NoLearner() from None
-    rows, values, weights = samples(table, held_out=False)
+    rows, values, weights = samples(table)
     made = learner.DecisionTreeRegressor(
         max_leaf_nodes=leaves, min_samples_leaf=LEAST_SAMPLES, random_state=0
     )

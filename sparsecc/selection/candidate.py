@@ -62,7 +62,7 @@ class Candidate:
 
 TERMS = ("bytes", "macs", "issue", "launch", "conversion")
 """What a prediction is made of: seconds to move the bytes, to multiply and add, to issue the other instructions (the
-largest of the three counts), to start the kernels, and the share of the conversions that one call bears."""
+largest of the three counts most: the root of the sum of their squares), to start the kernels, and the share of the conversions that one call bears."""
 
 
 @dataclass(frozen=True)

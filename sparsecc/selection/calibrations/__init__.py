@@ -29,6 +29,8 @@ from sparsecc.targets import TARGETS, Target
 
 VERSION = 1
 VARIABLE = "SPARSECC_CALIBRATION"
+UNKNOWN = 0.3
+"""The doubt of a family that was not measured."""
 MEASURED_GPU = "sm_90"
 LARGEST = 1 << 20
 """Bytes of a file beyond which it can't be one of ours."""
@@ -67,8 +69,15 @@ class Calibration:
     families: Mapping[str, Mapping[str, float]]
     errors: Mapping[str, Error] = field(default_factory=dict[str, Error])
     """Predicted against measured, by family, where it was compared with a table."""
+    doubts: Mapping[str, float] = field(default_factory=dict[str, float])
+    """By family: how far predictions were from the times that they were fitted to, beside other plans of the same
+    problem; the mean of ``|log|``. A choice is made with caution, by them."""
     source: str = ""
     """The file, for messages."""
+
+    def doubt(self, family: str) -> float:
+        """How far a prediction of a family is off, about; UNKNOWN of one that nobody has measured."""
+        return self.doubts.get(family, UNKNOWN)
 
     def cost(self, family: str, unit: str) -> float:
         """Seconds of a unit of a family's work. Raises BadCalibration if the file lacks it."""
@@ -89,7 +98,8 @@ class Calibration:
 
         families = {f: {u: four(c) for u, c in units.items()} for f, units in self.families.items()}
         errors = {f: Error(e.count, four(e.median), four(e.p90)) for f, e in self.errors.items()}
-        return replace(self, families=families, errors=errors)
+        doubts = {f: four(x) for f, x in self.doubts.items()}
+        return replace(self, families=families, errors=errors, doubts=doubts)
 
     def to_json(self) -> dict[str, Any]:
         data = asdict(self)
@@ -124,8 +134,9 @@ class Calibration:
             known = {str(k): Error(**v) for k, v in errors.items()}
         except (TypeError, AttributeError):
             raise wrong("'errors' has no count, median and p90 by family") from None
+        doubts = _numbers(fields.get("doubts", {}), "doubts", wrong)
         return Calibration(
-            fields["target"], fields["machine"], fields["date"], sizes, read, known, place
+            fields["target"], fields["machine"], fields["date"], sizes, read, known, doubts, place
         )
 
 
@@ -223,7 +234,9 @@ def derived(known: Calibration, target: Target) -> Calibration:
     processors = round(known.sizes["processors"] / ratios["processors"])
     sizes = {**known.sizes, "processors": float(processors)}
     machine = f"not measured: {known.target}, scaled by data sheets"
-    return Calibration(target.name, machine, known.date, sizes, families, {}, known.source)
+    return Calibration(
+        target.name, machine, known.date, sizes, families, {}, known.doubts, known.source
+    )
 
 
 def forget() -> None:

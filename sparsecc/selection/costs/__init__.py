@@ -1,7 +1,7 @@
 """What plans cost: ``time = max(bytes, MACs, issue) + launch + conversions / calls``.
 
-The first four are added up over the expressions of a program, the largest of the three of each. :mod:`work` says how
-amounts become time, :mod:`cpu` and :mod:`gpu` which amounts each kernel family has, :mod:`facts` where their numbers
+The first four are those of each expression, added up over a program. :mod:`work` says how amounts become time (the
+corners of the maximum are rounded), :mod:`cpu` and :mod:`gpu` which amounts each kernel family has, :mod:`facts` where their numbers
 come from, :mod:`conversions` what it costs to convert an operand, :mod:`families` which units there are, and
 ``selection.calibrations`` what a unit costs."""
 
@@ -17,6 +17,9 @@ from sparsecc.selection.costs.facts import Facts
 from sparsecc.selection.costs.work import Work, total
 from sparsecc.selection.operations import Operation, operands_to_choose, operation_of
 from sparsecc.selection.problem import Expression, Problem
+
+DOUBT = "doubt"
+"""A term that is not part of the time: the seconds by which a prediction may be off."""
 
 WORK: dict[str, Callable[[Facts, str, Mapping[str, float]], Work]] = {
     "cpu": cpu.work,
@@ -55,15 +58,18 @@ def predict(
     """The predicted time of a call of a plan, with its terms. Raises NotCalibrated."""
     rates = calibration or calibration_of(problem.target.name)
     terms: dict[str, float] = dict.fromkeys(TERMS, 0.0)
-    seconds = 0.0
+    seconds = doubt = 0.0
     notes: list[str] = []
     for work, facts in work_of(problem, candidate, rates):
         found = work.seconds(rates)
-        seconds += total(found)
+        took = total(found)
+        seconds += took
+        doubt += took * rates.doubt(work.family)
         for term, value in found.items():
             terms[term] += value
         notes += facts.notes
     terms["conversion"] = conversions(problem, candidate, rates)
+    terms[DOUBT] = doubt
     return Ranked(candidate, seconds + terms["conversion"], terms, "; ".join(dict.fromkeys(notes)))
 
 

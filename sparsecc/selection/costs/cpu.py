@@ -4,11 +4,14 @@ Amounts, of a matrix with ``e`` stored entries (padding too), ``u`` units (block
 columns of the dense operand, elements of ``s`` bytes:
 
 ``entry``, ``row``         entries walked, rows begun
+``chain``                  entries (times steps) that wait for the sum of their row, see :mod:`facts`
 ``uneven``                 rows whose length is not that of the row before
+``again``                  entries that are walked again for a few columns, where each step has a pass over the matrix
 ``used``                   rows of DCSR, which stores their numbers (or columns of DCSC)
-``slot``, ``pair``         entries of ELL, whose padding is skipped, and of COO, whose rows are looked for
+``slot``, ``slots``        entries and rows of ELL, whose padding is skipped
+``pair``, ``pairs``        entries and rows of COO, whose rows are looked for
 ``block``, ``cell``        blocks walked, their cells
-``strip``                  rows of blocks
+``strip``, ``tall``        rows of blocks; cells (times steps) of blocks that have more than REGISTERS rows
 ``wide``, ``narrow``       vector steps of 128 and of 32 bytes: ``u * (T s // 128)`` and ``u * (rest // 32)``
 ``single``                 scalar steps: what is left, or all where columns are not contiguous
 ``gather_L``               lines of a dense vector read from level L (``l2 l3 dram``), see :mod:`facts`
@@ -24,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sparsecc.selection.costs.facts import Facts, levels, lines_of, stream, uneven
+from sparsecc.selection.costs.facts import LINE, Facts, chained, levels, lines_of, stream, uneven
 from sparsecc.selection.costs.work import Work
 from sparsecc.selection.footprint import Footprint, block_of, fibers, order_of
 from sparsecc.selection.operations import GENERAL, MTTKRP, SDDMM, SPMM, SPMV
@@ -32,34 +35,37 @@ from sparsecc.statistics import Statistics
 
 WIDE, NARROW = 128, 32
 """Bytes of the vector steps of generated loops."""
+REGISTERS = 4
+"""Rows of a block whose sums stay in registers."""
 Sizes = Mapping[str, float]
 
-WALKS: dict[str, tuple[str, str]] = {
-    "CSR": ("rows", ""), "DCSR": ("rows", "used"), "ELL": ("rows", "slot"), "COO": ("rows", "pair"),
-    "CSC": ("columns", ""), "DCSC": ("columns", "used"), "dense": ("dense", ""),
+WALKS = {
+    "CSR": "rows", "DCSR": "rows", "ELL": "rows", "COO": "rows", "CSC": "columns", "DCSC": "columns", "dense": "dense",
 }  # fmt: skip
-"""The family of a format's loops, and what it costs beside the plainest format of the family: a unit."""
+"""The family of a format's loops."""
+EXTRAS: dict[str, tuple[str, str]] = {
+    "DCSR": ("", "used"), "DCSC": ("", "used"), "ELL": ("slot", "slots"), "COO": ("pair", "pairs"),
+}  # fmt: skip
+"""What a format costs beside the plainest one of its family: units an entry, and a row."""
+ADDED = {unit for units in EXTRAS.values() for unit in units} | {"again"}
 
 
-EXTRAS = ("used", "slot", "pair")
+def turned(fmt: str, by_rows: bool) -> str:
+    """The format as it is seen from the index that is kept: CSC of a transposed access is rows."""
+    swap = {"CSR": "CSC", "CSC": "CSR", "DCSR": "DCSC", "DCSC": "DCSR"}
+    return fmt if by_rows else swap.get(fmt, fmt)
 
 
-def walk_of(fmt: str, by_rows: bool) -> tuple[str, str]:
-    """How loops go along a matrix, seen from the index that is kept (CSC of a transposed access is rows), and the
-    unit that comes on top."""
-    if fmt.startswith("BSR"):
-        return "blocks", ""
-    if not by_rows:
-        swap = {"CSR": "CSC", "CSC": "CSR", "DCSR": "DCSC", "DCSC": "DCSR"}
-        fmt = swap.get(fmt, fmt)
-    return WALKS[fmt]
+def walk_of(fmt: str) -> str:
+    """How loops go along a matrix."""
+    return "blocks" if fmt.startswith("BSR") else WALKS[fmt]
 
 
-def extra(unit: str, f: Footprint, steps: int = 1) -> dict[str, float]:
-    """The amount of the unit that a format adds."""
-    if not unit:
-        return {}
-    return {unit: (f.slices if unit == "used" else f.entries) * max(steps, 1)}
+def extra(fmt: str, f: Footprint, steps: int = 1) -> dict[str, float]:
+    """The amounts of the units that a format adds."""
+    entry, row = EXTRAS.get(fmt, ("", ""))
+    found = {entry: f.entries * max(steps, 1), row: f.slices * max(steps, 1)}
+    return {unit: n for unit, n in found.items() if unit}
 
 
 def vector_steps(columns: int, item: int, contiguous: bool) -> tuple[int, int, int]:
@@ -108,7 +114,8 @@ def _spmv(facts: Facts, sizes: Sizes) -> Work:
     assert operation.matrix is not None
     fmt = facts.format_of(operation.matrix.name)
     f = facts.footprint(operation.matrix.name, s)
-    walk, more = walk_of(fmt, operation.by_rows)
+    fmt = turned(fmt, operation.by_rows)
+    walk = walk_of(fmt)
     whole = f.bytes + (n + k) * item
     moved = _streamed(whole, whole, sizes)
     along = 1 if operation.by_rows else 0  # the dimension that is summed
@@ -119,9 +126,11 @@ def _spmv(facts: Facts, sizes: Sizes) -> Work:
         rows, _ = block_of(fmt) or (1, 1)
         issue = {"block": f.units, "cell": f.entries, "strip": f.units * rows, "row": f.slices}
     else:
-        issue = {"entry": f.entries, "row": f.slices, **extra(more, f)}
+        issue = {"entry": f.entries, "row": f.slices, **extra(fmt, f)}
     if walk == "columns":
         along = 1 - along  # the result is scattered to
+    elif walk == "rows":
+        issue["chain"] = f.entries * chained(s, 1 - along)
     issue["uneven"] = f.slices * uneven(s, 1 - along)
     touched = lines_of(s, along, item)
     for level, share in levels(s, along, item, sizes).items():
@@ -136,7 +145,8 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
     assert operation.matrix is not None
     fmt = facts.format_of(operation.matrix.name)
     f = facts.footprint(operation.matrix.name, s)
-    walk, more = walk_of(fmt, operation.by_rows)
+    fmt = turned(fmt, operation.by_rows)
+    walk = walk_of(fmt)
     whole = f.bytes + (n + k) * t * item
     wide, narrow, single = vector_steps(t, item, operation.streams_columns)
     family = f"spmm-{walk}" if operation.streams_columns else f"strided-{walk}"
@@ -149,21 +159,26 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
         "single": f.entries * single,
         "row": f.slices * max(steps, 1),
         "stored": float(n * t * item),
-        **extra(more, f, steps),
+        **extra(fmt, f, steps),
     }
     if walk == "blocks":
         rows, _ = block_of(fmt) or (1, 1)
         issue["block"] = f.units * max(steps, 1)
         issue["strip"] = f.units * rows * max(steps, 1)
+        issue["tall"] = f.entries * steps if rows > REGISTERS else 0.0
     along = 1 if operation.by_rows else 0
     if walk == "columns":
         along = 1 - along
+        issue["again"] = f.entries * max(0, narrow + single - (wide == 0))
+    elif walk == "rows":
+        issue["chain"] = f.entries * steps * chained(s, 1 - along)
     if walk != "dense":
         issue["uneven"] = f.slices * max(steps, 1) * uneven(s, 1 - along)
         width = float(t * item)
-        # A pass over columns touches as much of each row as one vector step takes.
-        kept = min(width, WIDE) if walk == "columns" else width
-        _add_reads(issue, f.entries * width, levels(s, along, kept, sizes))
+        # Also where a pass touches a part of each row alone: rows lie powers of two apart, so the parts share few sets
+        # of a cache.
+        read = WIDE * wide + LINE * (narrow + single) if walk == "columns" else width
+        _add_reads(issue, f.entries * read, levels(s, along, width, sizes))
     return Work(family, moved, {}, issue, {"call": 1})
 
 
@@ -175,11 +190,11 @@ def _sddmm(facts: Facts, sizes: Sizes) -> Work:
     item = facts.item(operation.matrix.name)
     fmt = facts.format_of(operation.matrix.name)
     f = facts.footprint(operation.matrix.name, s)
-    walk, more = walk_of(fmt, True)
+    walk = walk_of(fmt)
     whole = f.bytes + sum(s.shape) * depth * item
     moved = _streamed(whole, whole, sizes)
     issue: dict[str, float] = {
-        "entry": f.entries, "term": f.entries * depth, "row": f.slices, **extra(more, f),
+        "entry": f.entries, "term": f.entries * depth, "row": f.slices, **extra(fmt, f),
     }  # fmt: skip
     if walk != "dense":
         along = 0 if walk == "columns" else 1
@@ -223,9 +238,8 @@ def _mttkrp(facts: Facts, sizes: Sizes) -> Work:
     }
     if fmt != "dense":
         width = float(columns * item)
-        at_once = min(width, WIDE) if walk in ("middle", "inner") else width
-        _add_reads(issue, units * width, levels(s, order[-1], at_once, sizes))
-        _add_reads(issue, inner * width, levels(s, order[1], at_once, sizes))
+        _add_reads(issue, units * width, levels(s, order[-1], width, sizes))
+        _add_reads(issue, inner * width, levels(s, order[1], width, sizes))
     return Work(f"mttkrp-{walk}", moved, {}, issue, {"call": 1})
 
 
@@ -290,13 +304,23 @@ def _blas(facts: Facts, sizes: Sizes) -> Work:
 
 def _scipy(facts: Facts, sizes: Sizes) -> Work:
     operation = facts.operation
-    generated = (_spmv if operation.kind == SPMV else _spmm)(facts, sizes)
+    vector = operation.kind == SPMV
+    ours = (_spmv if vector else _spmm)(facts, sizes)
+    s, _, _, columns, _ = _operands(facts)
     assert operation.matrix is not None
-    family = facts.format_of(operation.matrix.name).split("(")[0].lower()
-    vector = "spmv" if operation.kind == SPMV else "spmm"
+    fmt = facts.format_of(operation.matrix.name)
+    f = facts.footprint(operation.matrix.name, s)
     # Its loops differ by format in all they do, so what ours add to a plainer one's is not theirs.
-    issue = {unit: n for unit, n in generated.issue.items() if unit not in EXTRAS}
-    return Work(f"scipy-{vector}-{family}", generated.bytes, {}, issue, generated.launch)
+    issue = {unit: n for unit, n in ours.issue.items() if unit not in ADDED}
+    name = fmt.partition("(")[0].lower()
+    if vector:
+        return Work(f"scipy-spmv-{name}", ours.bytes, {}, issue, ours.launch)
+    issue["entry"] = f.units
+    if (block := block_of(fmt)) is not None:
+        # Scalar products of rows of a block and columns of X, which it walks across.
+        steps = {"wide": 0.0, "narrow": 0.0, "single": f.entries * columns, "tall": 0.0}
+        issue |= {**steps, "block": f.units, "strip": f.units * block[0] * columns}
+    return Work(f"scipy-spmm-{name}", ours.bytes, {}, issue, ours.launch)
 
 
 GENERATED: dict[str, Callable[[Facts, Sizes], Work]] = {

@@ -140,6 +140,25 @@ def uneven(s: Statistics, dim: int) -> float:
     return min(1.0, s.slices[dim].deviation) if s.slices else 1.0
 
 
+WINDOW = 64
+"""Entries of loops that a processor works on at once, about."""
+
+
+def chained(s: Statistics, dim: int) -> float:
+    """The part of the entries that wait for the sum before them: in short slices the next slice's are begun meanwhile,
+    in long ones nothing else is there to do."""
+    if not s.slices:
+        mean = s.nnz / max(s.shape[dim], 1)
+        return mean / (mean + WINDOW)
+    waiting = seen = 0.0
+    for k, count in enumerate(s.slices[dim].bins):
+        if k and count:
+            length = (2 ** (k - 1) + min(2**k - 1, s.slices[dim].largest)) / 2
+            seen += count * length
+            waiting += count * length * length / (length + WINDOW)
+    return waiting / seen if seen else 0.0
+
+
 def stream(size: float, working_set: float, sizes: Mapping[str, float]) -> dict[str, float]:
     """Bytes by the level that they come from at the next call, where ``working_set`` bytes take turns."""
     found: dict[str, float] = {}

@@ -20,41 +20,48 @@ _FIBERS: Units = {
     **_STREAM, **_ROWS, **_STEPS, "fiber": 3e-9, "fiber_wide": 2e-9, "fiber_narrow": 8e-10,
     "fiber_single": 8e-10,
 }  # fmt: skip
-_SCIPY: Units = {**_STREAM, "call": 5e-6}
+_SCIPY: Units = {**_STREAM}
 
-_EXTRA: Units = {"used": 5e-10, "slot": 3e-10, "pair": 3e-10}
+_EXTRA: Units = {"used": 5e-10, "slot": 3e-10, "slots": 5e-10, "pair": 3e-10, "pairs": 5e-10}
 
 CPU: dict[str, Units] = {
-    **{f"spmv-{walk}": {**_VECTOR, **_EXTRA} for walk in ("rows", "columns")},
+    "spmv-rows": {**_VECTOR, **_EXTRA, "entry": 5e-10, "chain": 3e-10},
+    "spmv-columns": {**_VECTOR, **_EXTRA},
     "spmv-blocks": {**_STREAM, **_GATHER, "block": 2e-9, "cell": 6e-10, "strip": 5e-10, "row": 2e-9, "uneven": 2e-9},
     "spmv-dense": {**_STREAM, "cell": 7e-10, "row": 2e-9},
-    **{f"spmm-{walk}": {**_MATRIX, **_EXTRA} for walk in ("rows", "columns")},
+    "spmm-rows": {**_MATRIX, **_EXTRA, "chain": 3e-10},
+    "spmm-columns": {**_MATRIX, **_EXTRA, "again": 2e-10},
     "spmm-dense": _MATRIX,
-    "spmm-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10},
-    **{f"strided-{walk}": {**_MATRIX, **_EXTRA} for walk in ("rows", "columns")},
+    "spmm-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10, "tall": 1e-10},
+    "strided-rows": {**_MATRIX, **_EXTRA, "chain": 3e-10},
+    "strided-columns": {**_MATRIX, **_EXTRA, "again": 2e-10},
     "strided-dense": _MATRIX,
-    "strided-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10},
+    "strided-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10, "tall": 1e-10},
     **{f"sddmm-{walk}": {**_SAMPLED, **_EXTRA} for walk in ("rows", "columns")},
     "sddmm-blocks": _SAMPLED,
     "sddmm-dense": _SAMPLED,
     **{f"mttkrp-{walk}": _FIBERS for walk in ("outer", "middle", "inner", "coordinates", "dense")},
     "general": {**_STREAM, "step": 3e-9, "convert": 8e-9},
-    "blas-vector": {**_STREAM, "mac": 1.2e-10, "call": 2e-6},
-    "blas-matrix": {**_STREAM, "mac": 4e-11, "weight": 1e-11, "result": 2e-11, "call": 5e-6},
+    "blas-vector": {**_STREAM, "mac": 1.2e-10},
+    "blas-matrix": {**_STREAM, "mac": 4e-11, "weight": 1e-11, "result": 2e-11},
     **{
-        f"scipy-spmv-{name}": {**_SCIPY, **_GATHER, "entry": 8e-10, "row": 1.5e-9, "uneven": 2e-9}
+        f"scipy-spmv-{name}": {**_SCIPY, **_GATHER, "entry": 8e-10, "row": 1.5e-9, "uneven": 2e-9, "chain": 3e-10}
         for name in ("csr", "csc", "coo")
     },
     "scipy-spmv-bsr": {
         **_SCIPY, **_GATHER, "block": 2e-9, "cell": 1e-9, "strip": 5e-10, "row": 2e-9, "uneven": 2e-9,
     },
     **{
-        f"scipy-spmm-{name}": {**_SCIPY, **_ROWS, **_STEPS, "wide": 6e-9, "row": 2e-9, "uneven": 2e-9, "stored": 4e-11}
+        f"scipy-spmm-{name}": {
+            **_SCIPY, **_ROWS, **_STEPS, "wide": 6e-9, "entry": 2e-9, "row": 2e-9, "uneven": 2e-9, "chain": 3e-10,
+            "stored": 4e-11,
+        }
         for name in ("csr", "csc", "coo")
     },
     "scipy-spmm-bsr": {
-        **_SCIPY, **_ROWS, **_STEPS, "wide": 1e-8, "row": 2e-9, "uneven": 2e-9, "block": 5e-9,
-        "strip": 1e-9, "stored": 4e-11,
+        **_SCIPY, **_ROWS, **_STEPS, "entry": 2e-9, "row": 2e-9, "uneven": 2e-9, "block": 5e-9,
+        "strip": 1e-9, "tall": 1e-10,
+        "stored": 4e-11,
     },
     **{
         f"conversion-{route}": {"entry": entry, "cell": cell, "call": 2e-5}

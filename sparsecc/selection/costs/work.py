@@ -1,6 +1,7 @@
 """What is to be done for an expression in a plan: amounts of work by kernel family, and their time.
 
-The time of an expression is ``max(bytes, macs, issue) + launch``. Each of these four is a sum of amounts (entries
+The time of an expression is ``max(bytes, macs, issue) + launch``, with corners that are rounded, since the three do not
+overlap wholly: ``(bytes^p + macs^p + issue^p)^(1/p)`` where p is OVERLAP. Each of the four is a sum of amounts (entries
 walked, rows begun, bytes moved from one cache level, …) times what one unit costs by the calibration of the machine."""
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass, field
 from sparsecc.selection.calibrations import Calibration
 
 Amounts = Mapping[str, float]
-NONE: Amounts = {}
+OVERLAP = 2.0
+"""1: the three would follow each other; infinite: the longest one would hide the others."""
 
 
 @dataclass(frozen=True)
@@ -43,4 +45,9 @@ class Work:
 
 def total(terms: Mapping[str, float]) -> float:
     """The time of one expression from its terms."""
-    return max(terms["bytes"], terms["macs"], terms["issue"]) + terms["launch"]
+    parts = (terms["bytes"], terms["macs"], terms["issue"])
+    largest = max(parts)
+    if largest <= 0:
+        return terms["launch"]
+    rounded = sum((part / largest) ** OVERLAP for part in parts) ** (1 / OVERLAP)
+    return largest * rounded + terms["launch"]

@@ -19,7 +19,7 @@ Logarithms are to base 2 of 1 + x, so that nothing is 0.
 ``log_bytes``     bytes that it takes; ``log_dense``: bytes of the dense operands and the result
 ================  ==============================================================================================
 
-A tree predicts the logarithm of the time over ``reference``, a time that grows as the work does."""
+A tree predicts the logarithm of the time over the time that the cost model predicts."""
 
 from __future__ import annotations
 
@@ -46,8 +46,6 @@ FORMATS = (
 """Alike ones are neighbours, since a tree cuts the row in two. Others are at its end."""
 ENGINES = ("generated", "blas", "scipy", "cublas", "cusparselt", "cusparse")
 OPERATIONS = (SPMV, SPMM, SDDMM, MTTKRP, GENERAL)
-RATES = {"cpu": (1e-5, 1e-10, 2e-10), "triton": (4e-6, 2.5e-13, 3e-15)}
-"""By backend: seconds of a call, of a byte and of a multiplication in ``reference``."""
 
 
 def _log(x: float) -> float:
@@ -60,8 +58,8 @@ def _place(names: tuple[str, ...], name: str) -> int:
 
 def features(
     problem: Problem, expression: Expression, candidate: Candidate, engine: str
-) -> tuple[list[float], float]:
-    """The numbers of one expression in a plan, in the order of NAMES, and its reference time in seconds."""
+) -> list[float]:
+    """The numbers of one expression in a plan, in the order of NAMES."""
     formats = dict(candidate.formats)
     facts = Facts(problem, seen_from(problem, expression, formats), formats)
     operation = facts.operation
@@ -76,7 +74,7 @@ def features(
         dense += prod(facts.extent(i) for i in access.indices) * facts.item(access.name)
     first, last = s.shape[0], s.shape[-1]
     rows, columns = s.nnz / max(first, 1), s.nnz / max(last, 1)
-    numbers = [
+    return [
         _log(s.nnz), _log(first), _log(last), _log(prod(s.shape) / max(s.nnz, 1)), _log(width),
         float(facts.item(matrix.name)), _log(rows), _deviation(s), _log(largest(s, 0) / max(rows, 1e-9)),
         _log(columns), _log(largest(s, -1) / max(columns, 1e-9)), _band(s),
@@ -86,8 +84,6 @@ def features(
         float(_place(FORMATS, fmt)), float(_place(ENGINES, engine)), _log(stored.entries),
         _log(stored.entries / max(s.nnz, 1)), _log(stored.bytes), _log(dense),
     ]  # fmt: skip
-    call, byte, step = RATES[problem.target.backend]
-    return numbers, call + byte * (stored.bytes + dense) + step * stored.entries * width
 
 
 def _deviation(s: Statistics) -> float:

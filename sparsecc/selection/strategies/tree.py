@@ -1,8 +1,8 @@
-"""tree: a decision tree that was trained on recorded times; a second opinion beside the cost model.
+"""tree: the cost model, corrected by a decision tree that was trained on recorded times.
 
 The tree of a target is ``trees/TARGET.json``, written by ``python -m sparsecc.research.train_tree``: nodes with a
 feature and a threshold (smaller or equal goes left), leaves with a value. The value of a plan's leaf is the logarithm
-(to base 2) of its time over a reference; :mod:`features` says what a tree sees."""
+(to base 2) of its time over the time that the cost model predicts; :mod:`features` says what a tree sees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from typing import Any, cast
 from sparsecc.diagnostics import FileError, TargetError
 from sparsecc.selection.calibrations import calibration_of
 from sparsecc.selection.candidate import Ranked
-from sparsecc.selection.costs import conversions
+from sparsecc.selection.costs import conversions, work_of
+from sparsecc.selection.costs.work import total
 from sparsecc.selection.problem import Problem
 from sparsecc.selection.strategies.features import NAMES, features
 from sparsecc.selection.strategies.plain import legal
@@ -142,9 +143,12 @@ class Tree:
         found: list[Ranked] = []
         for plan in plans:
             seconds = 0.0
-            for expression, engine in zip(problem.expressions, plan.engines, strict=True):
-                numbers, reference = features(problem, expression, plan, engine)
-                seconds += reference * 2.0 ** tree.predict(numbers)
+            parts = work_of(problem, plan, rates)
+            for expression, engine, (work, _) in zip(
+                problem.expressions, plan.engines, parts, strict=True
+            ):
+                numbers = features(problem, expression, plan, engine)
+                seconds += total(work.seconds(rates)) * 2.0 ** tree.predict(numbers)
             share = conversions(problem, plan, rates)
             found.append(Ranked(plan, seconds + share, {"conversion": share}, "by a trained tree"))
         return sorted(found, key=lambda r: (r.seconds or 0.0, r.candidate))

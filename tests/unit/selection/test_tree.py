@@ -21,8 +21,8 @@ from sparsecc.selection.strategies.tree import (
 from tests.unit.selection.problems import CPU_ENGINES, SPMM, iid, problem
 
 FORMAT = NAMES.index("format")
-STUMP = DecisionTree((FORMAT, 0, 0), (0.5, 0.0, 0.0), (1, -1, -1), (2, -1, -1), (0.0, -4.0, 4.0))
-"""Dense plans are 256 times as fast as all others."""
+STUMP = DecisionTree((FORMAT, 0, 0), (0.5, 0.0, 0.0), (1, -1, -1), (2, -1, -1), (0.0, -20.0, 4.0))
+"""Dense plans are far faster than all others."""
 GOOD: dict[str, Any] = STUMP.to_json()
 
 
@@ -37,12 +37,12 @@ def test_a_tree_decides() -> None:
 
 def test_features_are_numbers_of_the_plan() -> None:
     p = problem(SPMM, statistics={"A": iid(511, 255, density=0.1)}, sizes={"k": 7})
-    numbers, reference = features(p, p.expressions[0], Candidate.of({"A": "dense"}), "generated")
+    numbers = features(p, p.expressions[0], Candidate.of({"A": "dense"}), "generated")
     found = dict(zip(NAMES, numbers, strict=True))
     assert (found["log_rows"], found["log_columns"], found["log_width"]) == (9, 8, 3)
-    assert found["format"] == 0 and found["padding"] > 3 and reference > 1e-5
-    csr, shorter = features(p, p.expressions[0], Candidate.of({"A": "CSR"}), "generated")
-    assert dict(zip(NAMES, csr, strict=True))["padding"] == 1 and shorter < reference
+    assert found["format"] == 0 and found["padding"] > 3
+    csr = features(p, p.expressions[0], Candidate.of({"A": "CSR"}), "generated")
+    assert dict(zip(NAMES, csr, strict=True))["padding"] == 1
 
 
 @pytest.mark.parametrize(
@@ -82,4 +82,4 @@ def test_a_good_file_and_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["cpu"])
 def test_what_ships(target: str) -> None:
-    assert len(tree_of(target).value) > 50
+    assert len(tree_of(target).value) > 20
