@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
+from weakref import ref
 
 import numpy as np
 
@@ -119,12 +120,27 @@ class Given:
         if hasattr(tensor, "detach"):  # of torch, on a GPU maybe
             tensor = tensor.detach().cpu()
         stored = tensor if isinstance(tensor, SparseTensor) else asarray(tensor)
-        return replace(self.without_format(), statistics=stored.statistics())
+        return replace(self.without_format(), statistics=statistics_of(stored))
 
     @property
     def sparse(self) -> bool:
         """Whether it is there, and stored otherwise than densely."""
         return self.tensor is not None and self.stored not in (None, "dense")
+
+
+_COUNTED: dict[int, tuple[ref[SparseTensor], Statistics]] = {}
+"""By the identity of tensors that live."""
+
+
+def statistics_of(tensor: SparseTensor) -> Statistics:
+    """The statistics of a tensor, counted once while it lives."""
+    key = id(tensor)
+    found = _COUNTED.get(key)
+    if found is not None and found[0]() is tensor:
+        return found[1]
+    counted = tensor.statistics()
+    _COUNTED[key] = (ref(tensor, lambda _: _COUNTED.pop(key, None)), counted)
+    return counted
 
 
 def given_operand(name: str, value: Any, gpu: bool) -> Given:

@@ -7,7 +7,6 @@ from sparsecc.backends.triton.packing.packed import WrongLayout as WrongLayout
 from sparsecc.backends.triton.packing.rows import pack_bins as pack_bins
 from sparsecc.backends.triton.packing.rows import pack_entries as pack_entries
 from sparsecc.backends.triton.packing.rows import pack_segments as pack_segments
-from sparsecc.backends.triton.packing.rows import pack_sweeps as pack_sweeps
 from sparsecc.backends.triton.packing.rows import row_tables_of as row_tables_of
 from sparsecc.backends.triton.packing.semi_structured import pack_cusparselt as pack_cusparselt
 from sparsecc.backends.triton.packing.stored import pack_stored as pack_stored

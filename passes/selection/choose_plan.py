@@ -76,8 +76,8 @@ def _checked(given: object, name: str) -> tuple[Ranked, ...]:
     if not ranked:
         raise BadStrategy(name=name, problem="rank() gives no plan; staying dense is always legal")
     for one in ranked:
-        if not isinstance(one, Ranked):
-            problem = f"rank() gives {type(one).__name__} among its plans, no Ranked"
+        if not isinstance(one, Ranked) or not isinstance(cast(object, one.candidate), Candidate):
+            problem = f"rank() gives {one!r} among its plans, no Ranked of a Candidate"
             raise BadStrategy(name=name, problem=problem)
     return cast("tuple[Ranked, ...]", ranked)
 

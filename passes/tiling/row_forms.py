@@ -56,27 +56,20 @@ class Segments(RowKernel):
 
 
 class Sweeps(Segments):
-    """Segments in the order in which they read rows of X. Entries are read a step ahead, whole steps have no masks.
-    Where ``sums`` is 1, each place of a step has sums of its own, which are added up at the end."""
+    """Segments in the order in which they read rows of X. Entries are read a step ahead, whole steps have no masks."""
 
-    layout = row_tables.SWEPT
     tables = ("sweeps",)
-    counts = ("sweep_count", "sweep_slot_count")
-    segments, slots = "sweeps", "sweep_slot_count"
-
-    def axes(self) -> list[blocks.Factor]:
-        segments = blocks.Factor(f"{self.matrix}.sweep_count")
-        return [segments, self._factor("t", self.numbers["columns"])]
+    segments = "sweeps"
 
     def _total(self, lo: SSAValue, hi: SSAValue, columns: int, step: int) -> SSAValue:
-        b, apart, lane = self.b, self.numbers["sums"] > 0, self.lanes(0, step)
+        b, lane = self.b, self.lanes(0, step)
 
         def entries(position: SSAValue) -> Sequence[SSAValue]:
             at = b.add(position, lane)
             return self.entries(at, b.lt(at, hi))
 
         def added(old: SSAValue, terms: SSAValue) -> SSAValue:
-            return b.accumulate(old, terms if apart else b.reduce("add", terms, 0))
+            return b.accumulate(old, b.reduce("add", terms, 0))
 
         def whole(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             sums, column, value = carried
@@ -85,15 +78,14 @@ class Sweeps(Segments):
 
         rest = b.add(lo, b.masked(b.sub(hi, lo), -step))
         rest.name_hint = "rest"
-        start = [self.zeros((step if apart else 1, columns), self.sum), *entries(lo)]
+        start = [self.zeros((1, columns), self.sum), *entries(lo)]
         sums, column, value = b.loop_for(lo, rest, step, start, whole, "position")
 
         def last(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
             inside = b.lt(b.add(position, lane), hi)
             return [added(carried[0], self.products(column, value, inside))]
 
-        (sums,) = b.loop_for(rest, hi, step, [sums], last, "position")
-        return b.reduce("add", sums, 0) if apart else sums
+        return b.loop_for(rest, hi, step, [sums], last, "position")[0]
 
 
 class Vector(RowKernel):
@@ -164,7 +156,7 @@ class Bins(Vector):
 
     def _part(self, segment: SSAValue) -> None:
         row, lo, hi, parts = self.segment(segment)
-        total = self._ahead(lo, hi) if self.numbers["ahead"] else self._plain(lo, hi)
+        total = self._total(lo, hi)
 
         def finish(whole: SSAValue, done: SSAValue | None) -> None:
             self.at["n"], self.masks["n"] = row, done
@@ -172,20 +164,9 @@ class Bins(Vector):
 
         self.together(total, segment, parts, finish, 1)
 
-    def _plain(self, lo: SSAValue, hi: SSAValue) -> SSAValue:
-        """The sum of entries in [lo, hi)."""
-        b, lanes = self.b, self.numbers["lanes"]
-
-        def body(position: SSAValue, carried: Sequence[SSAValue]) -> Sequence[SSAValue]:
-            terms = self.terms(b.add(position, self.lanes(1, lanes)), hi)
-            return [b.accumulate(carried[0], terms)]
-
-        start = self.zeros((1, lanes), self.sum)
-        (sums,) = b.loop_for(lo, hi, lanes, [start], body, "position")
-        return b.reduce("add", sums, 1)
-
-    def _ahead(self, lo: SSAValue, hi: SSAValue) -> SSAValue:
-        """The same with entries read a step before what X holds for them, from where lines of memory begin."""
+    def _total(self, lo: SSAValue, hi: SSAValue) -> SSAValue:
+        """The sum of entries in [lo, hi), which are read a step before what X holds for them, from where lines of
+        memory begin."""
         b, lanes = self.b, self.numbers["lanes"]
         lane = self.lanes(1, lanes)
 

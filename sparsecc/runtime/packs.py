@@ -14,7 +14,6 @@ PACKERS: Mapping[str, str] = {
     "2:4+CSR": "pack_sum_2_4",
     "bitmap": "pack_bitmap",
     "CSR-segments": "pack_segments",
-    "CSR-sweeps": "pack_sweeps",
     "CSR-bins": "pack_bins",
     "CSR-entries": "pack_entries",
     "cuSPARSELt": "pack_cusparselt",

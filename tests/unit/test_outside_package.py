@@ -17,6 +17,9 @@ bytemap = outside.bytemap:Bytemap
 
 [sparsecc.passes]
 outside-mark = outside.mark:Mark
+
+[sparsecc.strategies]
+outside-crossover = outside.crossover:Crossover
 """
 PREPARE = """\
 import numpy as np
@@ -131,6 +134,22 @@ def test_the_pass_runs_and_is_listed(outside: Path) -> None:
     assert "outside.mark:Mark" in done.stdout
 
 
+def test_the_strategy_chooses_and_is_listed(outside: Path) -> None:
+    runs(
+        outside,
+        """
+import sparsecc as sc
+x = np.arange(4.0)
+for name in ("outside-crossover", "outside.crossover:Crossover"):
+    k = sc.compile("y[i] = A[i,j] * x[j]", A=A, x=x, formats="*", strategy=name)
+    assert np.array_equal(k(**k.prepare(A=A, x=x)), dense @ x)
+    assert k.decision.candidate in k.decision.problem.candidates
+""",
+    )
+    done = python(outside, "-m", "sparsecc", "strategies")
+    assert "outside.crossover:Crossover" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("point", "code"),
     [
@@ -138,6 +157,10 @@ def test_the_pass_runs_and_is_listed(outside: Path) -> None:
         (
             "[sparsecc.passes]\noutside-mark = twin.mark:Mark\n",
             "from sparsecc import plugins\nplugins.passes()",
+        ),
+        (
+            "[sparsecc.strategies]\noutside-crossover = twin.crossover:Crossover\n",
+            "from sparsecc import plugins\nplugins.strategies()",
         ),
     ],
 )

@@ -156,6 +156,18 @@ def test_expressions_that_share_a_tensor_choose_together() -> None:
     assert np.allclose(kernel(A=sc.asarray(A).to("CSC"), x=X), A.T @ (A @ X))
 
 
+def test_the_statistics_of_a_tensor_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = sc.asarray(A).to("CSR")
+    counted: list[int] = []
+    count = type(a).statistics
+    monkeypatch.setattr(type(a), "statistics", lambda self: counted.append(0) or count(self))  # type: ignore[no-any-return]
+    for _ in range(2):
+        assert np.allclose(sc.evaluate(SPMV, A=a, x=X, formats="*", strategy="fixed"), A @ X)
+    assert len(counted) == 1
+    sc.compile(SPMV, A=sc.asarray(A).to("CSR"), x=X, formats="*", strategy="fixed")
+    assert len(counted) == 2
+
+
 @pytest.mark.filterwarnings("ignore::sparsecc.runtime.compiled_kernel.OperandConverted")
 def test_calls_and_sizes_reach_the_strategy() -> None:
     x = sc.Spec((None, None), "f64")
@@ -273,6 +285,18 @@ class Plain:
     """No strategy."""
 
 
+class Unranked:
+    """One whose plans are none."""
+
+    name = "unranked"
+
+    def __init__(self, *plans: Any) -> None:
+        self.plans = plans
+
+    def rank(self, problem: Any) -> Any:
+        return self.plans or None
+
+
 OPTIONS: list[tuple[dict[str, Any], type[SparseccError], str]] = [
     ({"formats": 3}, BadOption, "formats= is 3"),
     ({"formats": "CSR"}, BadOption, "formats= is 'CSR'"),
@@ -288,6 +312,8 @@ OPTIONS: list[tuple[dict[str, Any], type[SparseccError], str]] = [
     ({"strategy": "nowhere:Mine"}, BadStrategy, "No module named 'nowhere'"),
     ({"strategy": Plain()}, BadStrategy, "'Plain' can't be used: it has no method rank"),
     ({"strategy": Last}, BadStrategy, "it has no method rank"),
+    ({"strategy": Unranked()}, BadStrategy, "rank.. gives NoneType, no sequence of Ranked"),
+    ({"strategy": Unranked("CSR")}, BadStrategy, "gives 'CSR' among its plans, no Ranked of a"),
     ({"strategy": Broken()}, PassError, "strategy 'broken' fails: ZeroDivisionError"),
     ({"strategy": Picks({"A": "BSR(3,3)"})}, SparseccError, "A=BSR.3,3. by generated, which is no"),
     (

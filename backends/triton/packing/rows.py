@@ -43,7 +43,6 @@ def row_tables_of(layout: str, positions: Array) -> Tables:
     facts = {"longest": longest, "mean": -(-entries // max(1, count))}
     make = {
         row_tables.SEGMENTS: _segment_tables,
-        row_tables.SWEPT: _sweep_tables,
         row_tables.BINNED: _bin_tables,
         row_tables.ENTRIES: _entry_tables,
     }[layout]
@@ -53,22 +52,17 @@ def row_tables_of(layout: str, positions: Array) -> Tables:
 
 def _segment_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
     table, slots = _segments(xp, p, lengths, xp.arange(0, len(lengths)), row_tables.PART)
-    order = _falling(xp, table[:, 2] - table[:, 1])
-    table = xp.contiguous(xp.cast(table[order], 32))
-    return {"segments": table}, {"segment_count": len(table), "slot_count": slots}
-
-
-def _sweep_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
-    table, slots = _segments(xp, p, lengths, xp.arange(0, len(lengths)), row_tables.PART)
     size = table[:, 2] - table[:, 1]
     # Powers of two that a length is over: longer ones come first, so that no long part is left for the end.
     over, limit = size * 0, 1
     while limit < row_tables.PART:
         over, limit = over + (size > limit) * 1, 2 * limit
     place = row_tables.PLACES - 1 - table[:, 5] * row_tables.PLACES // table[:, 3]
-    order = _falling(xp, over * row_tables.PLACES + place)
-    table = xp.contiguous(xp.cast(table[order], 32))
-    return {"sweeps": table}, {"sweep_count": len(table), "sweep_slot_count": slots}
+    orders = {"segments": size, "sweeps": over * row_tables.PLACES + place}
+    tables = {
+        role: xp.contiguous(xp.cast(table[_falling(xp, keys)], 32)) for role, keys in orders.items()
+    }
+    return tables, {"segment_count": len(table), "slot_count": slots}
 
 
 def _entry_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
@@ -78,10 +72,12 @@ def _entry_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
 
 def _bin_tables(xp: Arrays, p: Array, lengths: Array) -> Tables:
     order = _falling(xp, lengths)
+    entries = int(p[-1]) if len(order) else 0
+    part = row_tables.long_part(entries, -(-entries // max(1, len(order))))
     falling = lengths[order]
     ends = [int((falling > cut).sum()) for cut, _, _ in row_tables.BINS]
     first, ends = ends[0], [*ends[1:], len(order)]
-    table, slots = _segments(xp, p, lengths, order[:first], row_tables.LONG_PART)
+    table, slots = _segments(xp, p, lengths, order[:first], part)
     groups = [_groups(xp, 0, 0, len(table), 1)]
     begin = first
     for kind, (end, (_, rows, _)) in enumerate(zip(ends, row_tables.BINS, strict=True), 1):
@@ -181,11 +177,6 @@ def _described(matrix: Any) -> str:
 def pack_segments(matrix: Any) -> PackedOperand:
     """``CSR-segments``: for products with a matrix."""
     return pack_rows(row_tables.SEGMENTS, matrix)
-
-
-def pack_sweeps(matrix: Any) -> PackedOperand:
-    """``CSR-sweeps``: for products with a matrix, parts in the order in which they read its rows."""
-    return pack_rows(row_tables.SWEPT, matrix)
 
 
 def pack_bins(matrix: Any) -> PackedOperand:

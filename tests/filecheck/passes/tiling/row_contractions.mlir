@@ -59,11 +59,11 @@ func.func @spmm(%A: tensor<?x?xf16, #CSR>, %B: tensor<?x?xf16>, %x: tensor<?xf16
 // CHECK:           tile.load %work_partial[%{{.*}}] {tile.shared}
 // CHECK:       tile.store %{{.*}}, %out_values
 // CHECK:       func.func @rows1(
-// CHECK-SAME:  tile.schedule = #tile.schedule<"row_bins", {lanes = 128, ahead = 0, warps = 1}>
+// CHECK-SAME:  tile.schedule = #tile.schedule<"row_bins", {lanes = 256, warps = 1}>
 // CHECK-SAME:  tile.packs = {in0 = "CSR-bins"}
 // CHECK:       %kind = tile.load %in0_groups
 // CHECK:       func.func @rows2(%in0_rows: memref<?xi32>
-// CHECK-SAME:  tile.schedule = #tile.schedule<"sampled_entries", {entries = 16, depth = 64, warps = 2}>
+// CHECK-SAME:  tile.schedule = #tile.schedule<"sampled_entries", {entries = 32, depth = 64, warps = 2}>
 // CHECK-SAME:  iteration.assembly = "pattern"
 // CHECK-SAME:  tile.packs = {in0 = "CSR-entries"}
 // CHECK-SAME:  iteration.pattern = 0

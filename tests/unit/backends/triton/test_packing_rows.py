@@ -11,7 +11,7 @@ import pytest
 import sparsecc as sc
 from sparsecc.backends.triton.operands import pack_bins, pack_entries, pack_segments, row_tables_of
 from sparsecc.backends.triton.packing.rows import NoSparseRows, TooManyEntries
-from sparsecc.formats.row_tables import BINS, GROUP, LAYOUTS, LONG_PART, PART, ROOM, SEGMENT
+from sparsecc.formats.row_tables import BINS, GROUP, LAYOUTS, PART, ROOM, SEGMENT, long_part
 from sparsecc.storage import limits
 
 torch: Any = import_module("torch")  # its types are incomplete
@@ -21,7 +21,7 @@ LENGTHS: dict[str, list[int]] = {
     "uniform": [7, 8, 9, 8] * 5,
     "a hub": [3, 0, 5000, 2, 1, 0, 40, 130, 129, 128, 33, 32, 5, 4],
     "one entry": [1],
-    "whole parts": [PART, 2 * PART, PART + 1, LONG_PART, 3 * LONG_PART],
+    "whole parts": [PART, 2 * PART, PART + 1, 6 * PART],
 }
 
 
@@ -63,21 +63,18 @@ def test_segments(name: str) -> None:
 
 @pytest.mark.parametrize("name", LENGTHS)
 def test_sweeps(name: str) -> None:
-    """The segments of ``CSR-segments``; among like lengths, what begins early in its row comes first."""
+    """The same segments; among like lengths, what begins early in its row comes first."""
     lengths = LENGTHS[name]
-    arrays, facts = row_tables_of("CSR-sweeps", positions(lengths))
-    others, known = row_tables_of("CSR-segments", positions(lengths))
+    arrays, _ = row_tables_of("CSR-segments", positions(lengths))
     table: list[list[int]] = arrays["sweeps"].tolist()
-    assert sorted(table) == sorted(others["segments"].tolist())
-    assert facts["sweep_count"] == known["segment_count"] == len(table)
-    assert facts["sweep_slot_count"] == known["slot_count"]
+    assert sorted(table) == sorted(arrays["segments"].tolist())
     keys = [(-max(0, hi - lo - 1).bit_length(), at / of) for _, lo, hi, of, _, at in table]
     assert keys == sorted(keys)
 
 
 def test_side_by_side_parts_begin_alike() -> None:
     rows = [4 * PART - k % 3 for k in range(6)]
-    arrays, _ = row_tables_of("CSR-sweeps", positions(rows))
+    arrays, _ = row_tables_of("CSR-segments", positions(rows))
     assert arrays["sweeps"][:, 5].tolist() == [0] * 6 + [1] * 6 + [2] * 6 + [3] * 6
 
 
@@ -90,7 +87,8 @@ def test_bins(name: str) -> None:
     assert sorted(order) == list(range(len(lengths)))
     long = [r for r in order if lengths[r] > BINS[0][0]]
     segments = arrays["long_segments"].tolist()
-    check_segments(segments, lengths, long, LONG_PART, facts["long_slot_count"])
+    part = long_part(sum(lengths), facts["mean"])
+    check_segments(segments, lengths, long, part, facts["long_slot_count"])
     assert facts["long_count"] == len(segments)
     assert [kind for kind, _, _ in groups.tolist()[: len(segments)]] == [0] * len(segments)
     done = set[int](long)
@@ -108,6 +106,17 @@ def test_bins(name: str) -> None:
         assert all(least < lengths[r] <= most for r in rows)
         done |= set(rows)
     assert done == set(range(len(lengths))) and numbers == list(range(len(segments)))
+
+
+@pytest.mark.parametrize(
+    ("entries", "mean", "expected"),
+    [
+        (0, 0, 1024), (270_000, 17, 1024), (2_700_000, 163, 1024), (10_000_000, 600, 2048),
+        (2_700_000, 1638, 2048), (21_500_000, 1312, 4096), (1 << 30, 1 << 20, 4096),
+    ],
+)  # fmt: skip
+def test_parts_of_long_rows(entries: int, mean: int, expected: int) -> None:
+    assert long_part(entries, mean) == expected
 
 
 @pytest.mark.parametrize("name", LENGTHS)
