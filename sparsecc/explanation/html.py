@@ -16,6 +16,7 @@ from sparsecc.explanation.text import (
     grouped_refusals,
     operand_lines,
     plan_name,
+    rates,
     size_table,
     verdict,
 )
@@ -35,11 +36,10 @@ def page(report: Report, tensors: Mapping[str, SparseTensor] | None = None) -> s
     """The whole file. ``tensors``: operands that are there, to be pictured."""
     problem = report.problem
     title = "; ".join(e.text.strip() for e in problem.expressions)
-    rates = f"{report.calibration.machine}, {report.calibration.date}"
     sections = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="quiet">target {escape(problem.target.name)} ({escape(problem.target.title)}), strategy '
-        f"{escape(report.strategy)}; rates: {escape(rates)}</p>",
+        f"{escape(report.strategy)}; rates: {escape(rates(report))}</p>",
         f"<pre>{escape(chr(10).join(verdict(report)))}</pre>",
         _notes(report),
         _sizes(report),

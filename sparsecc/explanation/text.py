@@ -37,17 +37,22 @@ def page(report: Report, plans: int = 8) -> str:
 
 def _head(report: Report) -> list[str]:
     problem = report.problem
-    rates = f"{report.calibration.machine}, {report.calibration.date}"
     calls = (
         "conversions of operands are not counted"
         if problem.calls is None
         else f"conversions are spread over {count(problem.calls)} calls"
     )
     lines = [e.text.strip() for e in problem.expressions]
-    lines.append(f"target {problem.target.name} ({problem.target.title}); rates: {rates}")
+    lines.append(f"target {problem.target.name} ({problem.target.title}); rates: {rates(report)}")
     took = f"{report.milliseconds:.1f} ms" if report.milliseconds >= 0.05 else "no time"
     lines.append(f"strategy {report.strategy}, {took}; {calls}")
     return lines
+
+
+def rates(report: Report) -> str:
+    """Whose rates the predictions are made with."""
+    known = report.calibration
+    return f"{known.machine}, {known.date}" if known.date else known.machine
 
 
 # -- operands --------------------------------------------------------------------------------------
