@@ -16,11 +16,12 @@ from sparsecc.explanation.text import (
     grouped_refusals,
     operand_lines,
     plan_name,
+    plan_table,
     rates,
     size_table,
     verdict,
 )
-from sparsecc.explanation.units import digits, seconds, share, size, times
+from sparsecc.explanation.units import digits, seconds, share, times
 from sparsecc.selection.candidate import TERMS
 from sparsecc.selection.problem import Tensor
 from sparsecc.statistics import Statistics
@@ -93,21 +94,12 @@ def _bars(report: Report) -> str:
 
 def _plans(report: Report) -> str:
     fastest = report.winner.seconds
-    measured = any(row.measured is not None for row in report.plans)
+    heads, table = plan_table(report, report.plans)
     rows = [
-        [
-            plan_name(row.candidate),
-            *(seconds(row.prediction.terms.get(term, 0.0)) for term in TERMS),
-            seconds(row.prediction.seconds),
-            *(["-" if row.measured is None else seconds(row.measured)] if measured else []),
-            "" if row.prediction.memory is None else size(row.prediction.memory),
-            times(row.seconds / fastest) if fastest else "",
-            row.reason or "wins",
-        ]
-        for row in report.plans
+        [*cells, times(row.seconds / fastest) if fastest else "", row.reason or "wins"]
+        for cells, row in zip(table, report.plans, strict=True)
     ]
-    heads = ["plan", *TERMS, "a call", *(["measured"] if measured else []), "memory", "time", "why"]
-    return _table(heads, rows, words=len(heads) - 1, mark=0)
+    return _table([*heads, "time", "why"], rows, words=len(heads) + 1, mark=0)
 
 
 def _roofline(report: Report) -> str:

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import sparsecc as sc
 from sparsecc import api
@@ -84,6 +83,3 @@ def renamed(decision: Decision, name: str, text: str) -> Decision:
         for r in decision.ranked
     )  # fmt: skip
     return replace(decision, problem=plain, ranked=ranked)
-
-
-Floats = npt.NDArray[np.float64]

@@ -65,7 +65,7 @@ def test_pruning_anywhere() -> None:
 
 def test_whole_blocks() -> None:
     kept = RNG.permutation(32 * 32) < 512
-    blocks = np.kron(kept.reshape(32, 32), np.ones((16, 16)))
+    blocks = np.kron(kept.reshape(32, 32), np.ones((16, 16))).astype(np.float64)
     found = changes.in_blocks(statistics_of(HALF), 16, 16, 512 * 256)
     wanted = statistics_of(blocks)
     assert found.nnz == wanted.nnz

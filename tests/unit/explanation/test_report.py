@@ -168,6 +168,14 @@ def test_measured_times_are_shown() -> None:
     assert any("measured slower" in row.reason for row in report.plans)
 
 
+def test_what_a_strategy_predicts_is_shown_beside_the_model() -> None:
+    decision = vector()
+    plans = [replace(r, seconds=2 * (r.seconds or 0.0)) for r in decision.ranked]
+    report = explain(replace(decision, ranked=tuple(plans), strategy="doubled"))
+    assert report.winner.seconds == 2 * report.winner.prediction.seconds
+    assert "by doubled" in page(report) and "by doubled" not in page(explain(decision))
+
+
 def test_reason_of_equals() -> None:
     problem = vector().problem
     one = predict(problem, Candidate.of({"A": "CSR"}))
