@@ -11,8 +11,6 @@ from math import ceil, comb
 from sparsecc.selection.problem import Problem, Tensor
 from sparsecc.statistics import BlockFill, GroupFit, Lengths, Statistics
 
-FULL_GROUP = {(2, 4): 2, (1, 4): 1, (4, 8): 4}
-
 
 def with_statistics(problem: Problem, name: str, s: Statistics) -> Problem:
     """The problem with another pattern (and shape) of a tensor."""
@@ -41,7 +39,8 @@ def in_groups(s: Statistics) -> Statistics:
     )
     columns = _scaled(s.slices[1], left / max(s.nnz, 1))
     blocks = tuple(replace(b, fill=left / max(b.count * b.rows * b.columns, 1)) for b in s.blocks)
-    fits = tuple(GroupFit(2, 4, 1.0, 0) if (g.n, g.m) == (2, 4) else g for g in s.groups)
+    whole = {(2, 4), (4, 8)}  # two of each four are four of each eight
+    fits = tuple(GroupFit(g.n, g.m, 1.0, 0) if (g.n, g.m) in whole else g for g in s.groups)
     if group is None:
         fits = (*fits, GroupFit(2, 4, 1.0, 0))
     return replace(

@@ -16,10 +16,12 @@ from sparsecc.explanation.text import (
     grouped_refusals,
     operand_lines,
     plan_name,
+    plan_table,
+    rates,
     size_table,
     verdict,
 )
-from sparsecc.explanation.units import digits, seconds, share, size, times
+from sparsecc.explanation.units import digits, seconds, share, times
 from sparsecc.selection.candidate import TERMS
 from sparsecc.selection.problem import Tensor
 from sparsecc.statistics import Statistics
@@ -35,11 +37,10 @@ def page(report: Report, tensors: Mapping[str, SparseTensor] | None = None) -> s
     """The whole file. ``tensors``: operands that are there, to be pictured."""
     problem = report.problem
     title = "; ".join(e.text.strip() for e in problem.expressions)
-    rates = f"{report.calibration.machine}, {report.calibration.date}"
     sections = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="quiet">target {escape(problem.target.name)} ({escape(problem.target.title)}), strategy '
-        f"{escape(report.strategy)}; rates: {escape(rates)}</p>",
+        f"{escape(report.strategy)}; rates: {escape(rates(report))}</p>",
         f"<pre>{escape(chr(10).join(verdict(report)))}</pre>",
         _notes(report),
         _sizes(report),
@@ -93,21 +94,12 @@ def _bars(report: Report) -> str:
 
 def _plans(report: Report) -> str:
     fastest = report.winner.seconds
-    measured = any(row.measured is not None for row in report.plans)
+    heads, table = plan_table(report, report.plans)
     rows = [
-        [
-            plan_name(row.candidate),
-            *(seconds(row.prediction.terms.get(term, 0.0)) for term in TERMS),
-            seconds(row.prediction.seconds),
-            *(["-" if row.measured is None else seconds(row.measured)] if measured else []),
-            "" if row.prediction.memory is None else size(row.prediction.memory),
-            times(row.seconds / fastest) if fastest else "",
-            row.reason or "wins",
-        ]
-        for row in report.plans
+        [*cells, times(row.seconds / fastest) if fastest else "", row.reason or "wins"]
+        for cells, row in zip(table, report.plans, strict=True)
     ]
-    heads = ["plan", *TERMS, "a call", *(["measured"] if measured else []), "memory", "time", "why"]
-    return _table(heads, rows, words=len(heads) - 1, mark=0)
+    return _table([*heads, "time", "why"], rows, words=len(heads) + 1, mark=0)
 
 
 def _roofline(report: Report) -> str:

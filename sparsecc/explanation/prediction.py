@@ -40,6 +40,11 @@ WORDS: dict[str, str] = {
     "row": "row starts",
     "segment": "row starts",
     "uneven": "rows that are not as long as the one before",
+    "chain": "steps that wait for the sum of their row",
+    "again": "entries walked again for the last columns",
+    "slots": "rows with padding",
+    "pairs": "rows that are looked for",
+    "tall": "cells of blocks with more rows than registers",
     "used": "row numbers read",
     "slot": "slots looked at, padding too",
     "pair": "row numbers compared",
@@ -66,7 +71,7 @@ WORDS: dict[str, str] = {
     "split": "sums of parts of the reduction",
     "gap": "kernels before the main one",
 }
-"""What the units of work are; one that is missing here is named as it is."""
+"""What the units of work are."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from sparsecc.statistics import Statistics
 
 NEAR = 1.25
 """A library that is behind by less nearly wins."""
+EQUAL = 5e-4
+"""Parts that are smaller are none to a reader."""
 FULL = 0.9
 """The band of what is fuller than this says nothing."""
 SYMMETRY = {"": "symmetry unknown", "none": "not symmetric", "pattern": "symmetric in its pattern"}
@@ -37,17 +39,22 @@ def page(report: Report, plans: int = 8) -> str:
 
 def _head(report: Report) -> list[str]:
     problem = report.problem
-    rates = f"{report.calibration.machine}, {report.calibration.date}"
     calls = (
         "conversions of operands are not counted"
         if problem.calls is None
         else f"conversions are spread over {count(problem.calls)} calls"
     )
     lines = [e.text.strip() for e in problem.expressions]
-    lines.append(f"target {problem.target.name} ({problem.target.title}); rates: {rates}")
+    lines.append(f"target {problem.target.name} ({problem.target.title}); rates: {rates(report)}")
     took = f"{report.milliseconds:.1f} ms" if report.milliseconds >= 0.05 else "no time"
     lines.append(f"strategy {report.strategy}, {took}; {calls}")
     return lines
+
+
+def rates(report: Report) -> str:
+    """Whose rates the predictions are made with."""
+    known = report.calibration
+    return f"{known.machine}, {known.date}" if known.date else known.machine
 
 
 # -- operands --------------------------------------------------------------------------------------
@@ -154,24 +161,31 @@ def plan_name(candidate: Candidate) -> str:
 
 def _plans(report: Report, shown: int) -> list[str]:
     rows = report.plans[: max(shown, 1)]
-    measured = any(row.measured is not None for row in rows)
-    heads = ["plan", *TERMS, "a call", *(["measured"] if measured else []), "memory"]
-    table = [
-        [
-            plan_name(row.candidate),
-            *(seconds(row.prediction.terms.get(term, 0.0)) for term in TERMS),
-            seconds(row.prediction.seconds),
-            *(["-" if row.measured is None else seconds(row.measured)] if measured else []),
-            "-" if row.prediction.memory is None else size(row.prediction.memory),
-        ]
-        for row in rows
-    ]
+    heads, table = plan_table(report, rows)
     more = len(report.plans) - len(rows)
     title = f"plans (predicted; a call = {_sum(report)})"
     lines = [title, *(f"  {line}" for line in columns(heads, table, left=(0,)))]
     if more:
-        lines.append(f"  … and {more} more, all behind these")
+        lines.append(f"  … and {more} more, behind these")
     return lines
+
+
+def plan_table(report: Report, plans: Sequence[PlanRow]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of plans with their terms; and what was measured, or what a strategy predicts for itself."""
+    measured = any(row.measured is not None for row in report.plans)
+    own = not measured and any(row.seconds != row.prediction.seconds for row in report.plans)
+    more = ["measured"] if measured else [f"by {report.strategy}"] if own else []
+    rows: list[list[str]] = []
+    for row in plans:
+        terms = [seconds(row.prediction.terms.get(term, 0.0)) for term in TERMS]
+        memory = row.prediction.memory
+        said = row.measured if measured else row.seconds
+        rows.append(
+            [plan_name(row.candidate), *terms, seconds(row.prediction.seconds)]
+            + (["-" if said is None else seconds(said)] if more else [])
+            + ["-" if memory is None else size(memory)]
+        )
+    return ["plan", *TERMS, "a call", *more, "memory"], rows
 
 
 def _sum(report: Report) -> str:
@@ -211,8 +225,10 @@ def _losers(report: Report, shown: int) -> list[str]:
 def _margin(report: Report, second: PlanRow) -> str:
     assert report.margin is not None
     name = plan_name(second.candidate)
+    if abs(report.margin) < EQUAL:
+        return f"margin: none, {name} is as fast"
     if report.margin < 0:
-        return f"margin: none, {name} is predicted {share(-report.margin)} faster"
+        return f"margin: none, {name} is predicted {times(1 / (1 + report.margin))} as fast"
     text = f"margin: {share(report.margin)} before {name}"
     if report.margin >= 1:
         text = f"margin: {name}, the next, takes {times(1 + report.margin)} as long"
@@ -229,7 +245,9 @@ def _library(report: Report) -> Iterator[str]:
         return
     ratio = rival.seconds / winner.seconds
     name = plan_name(rival.candidate)
-    if winner.by_library and ratio >= 1:
+    if abs(ratio - 1) < EQUAL:
+        yield f"the best {'generated' if winner.by_library else 'library'} plan, {name}, is as fast"
+    elif winner.by_library and ratio >= 1:
         engine = next(e for e in winner.candidate.engines if e != GENERATED)
         yield f"{ENGINES[engine].title} is {times(ratio)} as fast as the best generated plan, {name}"
     elif ratio < 1:
