@@ -375,7 +375,10 @@ def machine_of(table: Table) -> str:
     if not isinstance(machine, dict):
         return str(machine)
     facts = cast("dict[str, Any]", machine)
-    return ", ".join(str(facts[k]) for k in ("gpu", "cpu", "cores", "system") if facts.get(k))
+    if facts.get("gpu"):
+        return str(facts["gpu"])
+    cores = f", {facts['cores']} cores" if facts.get("cores") else ""
+    return f"{facts.get('cpu', 'a processor')}{cores}"
 
 
 def prior(target: str) -> Calibration:
