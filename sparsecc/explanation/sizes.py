@@ -10,6 +10,7 @@ from sparsecc.explanation.prediction import Prediction, of_ranked
 from sparsecc.selection.candidate import Candidate, Ranked
 from sparsecc.selection.operations import operation_of
 from sparsecc.selection.problem import Problem
+from sparsecc.selection.strategies.predicted import cautious
 
 SIZES = (1, 8, 16, 32, 64, 128, 512, 2048)
 USUAL = 16
@@ -44,7 +45,7 @@ class SizeRow:
 def best(problem: Problem) -> Ranked:
     """The plan that the model thinks fastest."""
     found = (problem.predict(candidate) for candidate in problem.candidates)
-    return min(found, key=lambda r: (r.seconds or 0.0, r.candidate))
+    return min(found, key=lambda r: (cautious(r), r.candidate))
 
 
 def unknown_indices(problem: Problem) -> list[str]:
@@ -64,7 +65,7 @@ def dense_best(problem: Problem) -> Prediction | None:
     found = [problem.predict(c) for c in plans]
     if not found:
         return None
-    return of_ranked(problem, min(found, key=lambda r: (r.seconds or 0.0, r.candidate)))
+    return of_ranked(problem, min(found, key=lambda r: (cautious(r), r.candidate)))
 
 
 def over_sizes(problem: Problem, index: str, sizes: Sequence[int] = SIZES) -> list[SizeRow]:

@@ -19,30 +19,32 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsecc.research.corpus import CorpusProblem
-from sparsecc.research.table import Table
-from sparsecc.selection.calibrations import Calibration, Error
+from sparsecc.research.observations import (
+    Observation,
+    by_family,
+    conversions,
+    errors,
+    observations,
+    predicted,
+)
+from sparsecc.research.table import Table, read_table
+from sparsecc.selection.calibrations import Calibration, read_calibration
 from sparsecc.selection.candidate import Candidate
-from sparsecc.selection.costs import work, work_of
+from sparsecc.selection.costs import work
 from sparsecc.selection.costs.families import FAMILIES
-from sparsecc.selection.costs.work import Work
-from sparsecc.selection.problem import Problem
-from sparsecc.selection.spaces import space_of
+from sparsecc.selection.costs.families import SIZES as MACHINES
 from sparsecc.targets import known_target
 
 Array = npt.NDArray[np.float64]
 
-LEAST_WEIGHT = 0.05
-"""The weight of a plan that takes 20 times as long as the best one, or longer."""
 PULL = 0.02
 """What it costs to change a unit's cost by a factor of e, in squared relative errors."""
-KNOWN = {"cpu": {"call": 1.0}, "triton": {"cold": 1.0, "warm": 0.2}}
+KNOWN = {"cpu": {"call": 1.0}, "triton": {"cold": 1.0, "warm": 0.2, "call": 0.3}}
 """By backend: the same for units whose cost is known better. A call on a CPU takes what its Python takes, memory gives
 what it gives."""
 OUTLIER = 0.3
@@ -59,44 +61,6 @@ SIZES = {
 }
 """Sizes of caches that are tried: what one of several machines in one has of them is not what its sheet says."""
 TERMS = ("bytes", "macs", "issue", "launch")
-
-
-@dataclass(frozen=True)
-class Observation:
-    """A plan that was measured."""
-
-    problem: str
-    candidate: Candidate
-    work: Work
-    seconds: float
-    best: float
-    """Seconds of the best plan of the problem."""
-    held_out: bool
-
-    @property
-    def weight(self) -> float:
-        return max(LEAST_WEIGHT, self.best / self.seconds)
-
-
-def problem_of(entry: CorpusProblem, libraries: Iterable[str] = ()) -> Problem:
-    """The selection problem of a recorded one."""
-    return entry.problem(space_of(known_target(entry.target)), libraries=libraries)
-
-
-def observations(table: Table, calibration: Calibration) -> list[Observation]:
-    """All plans that were measured, with the work that the model says they are."""
-    found: list[Observation] = []
-    for id, entry in table.problems.items():
-        times = [t for t in table.times.get(id, ()) if t.seconds is not None]
-        if not times:
-            continue
-        problem = problem_of(entry)
-        best = min(t.seconds for t in times if t.seconds is not None)
-        for time in times:
-            ((todo, _),) = work_of(problem, time.candidate, calibration)
-            assert time.seconds is not None
-            found.append(Observation(id, time.candidate, todo, time.seconds, best, entry.held_out))
-    return found
 
 
 def fitted(
@@ -174,27 +138,6 @@ def _residual(terms: Array, theta: Array, measured: Array) -> tuple[Array, Array
     return np.log(predicted) - measured, slope
 
 
-def by_family(seen: Iterable[Observation]) -> dict[str, list[Observation]]:
-    """Observations by their kernel family."""
-    found: dict[str, list[Observation]] = {}
-    for o in seen:
-        found.setdefault(o.work.family, []).append(o)
-    return found
-
-
-def predicted(o: Observation, calibration: Calibration) -> float:
-    """Seconds of an observation by a calibration."""
-    return work.total(o.work.seconds(calibration))
-
-
-def errors(seen: Sequence[Observation], calibration: Calibration) -> Error:
-    """How far predictions are from measured times."""
-    off = sorted(
-        float(np.exp(abs(np.log(predicted(o, calibration) / o.seconds)))) - 1 for o in seen
-    )
-    return Error(len(off), median(off), off[min(len(off) - 1, round(0.9 * len(off)))])
-
-
 def fit_units(seen: Sequence[Observation], calibration: Calibration) -> tuple[Calibration, float]:
     """A calibration of the observations that are not held out, and the weighted mean square of its errors."""
     fitting = [o for o in seen if not o.held_out]
@@ -253,7 +196,11 @@ def fit(table: Table, calibration: Calibration, hold_out: bool = True) -> Calibr
             if loss < least:
                 best, least = made, loss
     best = replace(best, doubts=doubts(seen(best), best))
-    judged = by_family(o for o in seen(best) if o.held_out == hold_out)
+    moved = conversions(table)
+    best = _fit_families((o for o in moved if not (hold_out and o.held_out)), best)
+    if not hold_out:
+        moved = [replace(o, held_out=False) for o in moved]
+    judged = by_family(o for o in (*seen(best), *moved) if o.held_out == hold_out)
     return replace(best, errors={k: errors(v, best) for k, v in sorted(judged.items())})
 
 
@@ -311,7 +258,7 @@ def _cautious(o: Observation, calibration: Calibration) -> float:
 
 def report(table: Table, calibration: Calibration) -> str:
     """Errors by family, and regret, of the problems that were fitted and of those that were held out."""
-    seen = observations(table, calibration)
+    seen = [*observations(table, calibration), *conversions(table)]
     lines = [f"{'family':22} {'fitted':>24} {'held out':>24}", ""]
     for family, group in sorted(by_family(seen).items()):
         cells = [f"{family:22}"]
@@ -346,11 +293,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("-o", "--output", help="where to write the calibration")
     parser.add_argument("--only-report", metavar="FILE", help="judge this calibration")
     options = parser.parse_args(argv)
-    from sparsecc.research.table import read_table
-    from sparsecc.selection.calibrations import read_calibration
-
     table: Any = read_table(options.table)
-    backend = known_target(table.target).backend
     if options.only_report:
         made = read_calibration(Path(options.only_report), table.target)
     else:
@@ -360,7 +303,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             machine=machine_of(table),
             date=datetime.now(UTC).date().isoformat(),
         ).rounded()
-    assert backend in FAMILIES
+
     print(report(table, made))
     if options.output:
         Path(options.output).write_text(
@@ -383,8 +326,6 @@ def machine_of(table: Table) -> str:
 
 def prior(target: str) -> Calibration:
     """The costs that nobody has measured."""
-    from sparsecc.selection.costs.families import SIZES as MACHINES
-
     backend = known_target(target).backend
     return Calibration(target, "not measured", "", MACHINES[backend], FAMILIES[backend])
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from sparsecc.diagnostics import UsageError
-from sparsecc.research.fit import momentary, observations, predicted
+from sparsecc.research.fit import momentary
+from sparsecc.research.observations import observations, predicted
 from sparsecc.research.table import Table, read_table
 from sparsecc.selection.calibrations import calibration_of
 from sparsecc.selection.problem import Problem

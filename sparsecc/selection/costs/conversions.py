@@ -6,11 +6,15 @@ larger), as in storage's graph of conversions:
 ``relabel``      rows and sorted coordinates, row numbers repeated or counted
 ``transpose``    rows to columns: a counting sort
 ``blocks``       rows to blocks and back
-``dense``        from or to dense, in the order of rows
-``across``       from or to dense, in the order of columns
-``pack``         to groups of four or bitmaps
+``dense``        from dense in its order
+``fill``         to dense in its order
+``across``       from or to dense in another order
+``pack``         to (or from) groups of four
+``share``        to groups of four and a rest
+``bits``         to bitmaps
 ``order``        between formats that list entries in the same order
-``sort``         anything else: all entries are sorted
+``turn``         of a matrix, anything else: entries are sorted the other way
+``sort``         of higher ranks the same
 """
 
 from __future__ import annotations
@@ -20,7 +24,9 @@ from sparsecc.selection.footprint import footprint, order_of
 from sparsecc.statistics import Statistics
 
 FAMILY = "conversion"
-ROUTES = ("relabel", "transpose", "blocks", "dense", "across", "pack", "order", "sort")
+ROUTES = (
+    "relabel", "transpose", "blocks", "dense", "fill", "across", "pack", "share", "bits", "order", "turn", "sort",
+)  # fmt: skip
 
 
 def family_of(fmt: str) -> str:
@@ -42,17 +48,20 @@ def route(source: str, wanted: str, rank: int) -> str:
         return ""
     families = {family_of(source), family_of(wanted)}
     same = listed_by(source, rank) == listed_by(wanted, rank)
-    if families & {"2:4", "2:4+CSR", "BITMAP"}:
-        return "pack"
+    for family, by in (("2:4+CSR", "share"), ("2:4", "pack"), ("BITMAP", "bits")):
+        if family in families:
+            return by
     if "dense" in families:
-        return "blocks" if "BSR" in families else "dense" if same else "across"
+        if "BSR" in families:
+            return "blocks"
+        return "across" if not same else "fill" if wanted == "dense" else "dense"
     if families <= {"CSR", "COO"} or families <= {"CSC"}:
         return "relabel"
     if families == {"CSR", "CSC"}:
         return "transpose"
     if families in ({"CSR", "BSR"}, {"BSR"}):
         return "blocks"
-    return "order" if same else "sort"
+    return "order" if same else "turn" if rank == 2 else "sort"
 
 
 def amounts(source: str, wanted: str, s: Statistics) -> tuple[str, dict[str, float]]:

@@ -67,8 +67,9 @@ CPU: dict[str, Units] = {
         f"conversion-{route}": {"entry": entry, "cell": cell, "call": 2e-5}
         for route, entry, cell in (
             ("relabel", 1e-9, 0.0), ("transpose", 8e-9, 0.0), ("blocks", 2.5e-8, 1e-9),
-            ("dense", 1e-8, 2e-9), ("across", 1e-8, 1e-8), ("pack", 8e-8, 1e-8),
-            ("order", 3e-8, 1e-9), ("sort", 8e-8, 1e-9),
+            ("dense", 1e-8, 1e-9), ("fill", 5e-9, 1e-9), ("across", 1e-8, 1e-8), ("pack", 8e-8, 1e-8),
+            ("share", 8e-8, 1e-8), ("bits", 8e-8, 1e-8), ("order", 1e-8, 1e-9), ("turn", 2e-8, 1e-9),
+            ("sort", 8e-8, 1e-9),
         )
     },
 }  # fmt: skip
@@ -95,7 +96,9 @@ GPU: dict[str, Units] = {
         }
         for size in (16, 32, 64)
     },
-    "bitmap": {**_READ, **_FRAGMENTS, "mac": _HALF, "decode": 1e-12, "entry": 1e-13},
+    "bitmap": {
+        **_READ, **_FRAGMENTS, "mac": _HALF, "decode": 5e-13, "entry": 1e-13, "long": 1.8e-6,
+    },
     **{
         f"segments-{bits}": {**_READ, **_GATHERED, "long": 1e-9}
         for bits in ("8", "16", "32", "64")
@@ -103,7 +106,7 @@ GPU: dict[str, Units] = {
     "rows-general": {**_READ, **_GATHERED, "term": 4e-12, "program": 1e-10, "long": 2e-8},
     "vector-groups": {**_READ, "entry": 1.9e-12, "segment": 1e-11, "long": 1e-10},
     "vector-bins": {**_READ, "entry": 2e-12, "segment": 1e-11, "long": 1e-10},
-    "dense-general": {**_READ, "mac": 2e-13},
+    "dense-general": {**_READ, "mac": 1e-13, "long": 1e-7},
     "sampled": {**_READ, **_GATHERED, "call": 4e-6},
     "sampled-dense": {**_READ, "mac": 2e-13},
     "general": {**_READ, "step": 1e-10},
@@ -135,8 +138,9 @@ GPU: dict[str, Units] = {
         f"conversion-{route}": {"entry": entry, "cell": cell, "call": 2e-4}
         for route, entry, cell in (
             ("relabel", 1e-11, 0.0), ("transpose", 2e-10, 0.0), ("blocks", 2e-10, 1e-11),
-            ("dense", 2e-11, 5e-12), ("across", 2e-11, 1e-11), ("pack", 2e-10, 5e-11),
-            ("order", 2e-10, 1e-11), ("sort", 5e-10, 1e-11),
+            ("dense", 2e-11, 5e-12), ("fill", 2e-11, 5e-12), ("across", 2e-11, 1e-11), ("pack", 2e-10, 5e-11),
+            ("share", 2e-10, 5e-11), ("bits", 2e-10, 5e-11), ("order", 2e-10, 1e-11), ("turn", 3e-10, 1e-11),
+            ("sort", 5e-10, 1e-11),
         )
     },
 }  # fmt: skip

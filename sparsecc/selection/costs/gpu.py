@@ -12,7 +12,7 @@ Amounts, of a matrix of ``n`` x ``k`` and ``t`` tokens (columns of the dense ope
 ``wave``       how often all processors get a new program (the last time some of them get none)
 ``decode``     cells whose place in a compressed tile is computed
 ``entry``      entries walked, ``segment`` rows (or parts of rows) begun, ``program`` programs begun
-``long``       entries of the longest row: what one program does while the others are done
+``long``       entries of the longest row, or steps along k: what one program does after the other
 ``split``      1 where a library shares k among programs, since there are too few rows for all processors
 ``call``       1, ``gap`` 1 where a kernel zeroes or sums parts of k first
 
@@ -35,6 +35,8 @@ PART = 512
 """Entries of a row beyond which it is shared by several programs."""
 SKEWED, SHORT, LONG = 4, 24, 512
 """A row so many times as long as the mean makes a matrix skewed; mean lengths of short and of long rows."""
+RESIDENT = 4
+"""Programs that a processor runs at a time, about."""
 ENTRY = 4
 """Bytes of an entry of a residual as it is packed."""
 ROWS_OF_A_RING = 160
@@ -200,7 +202,7 @@ def _bitmap(facts: Facts, sizes: Sizes) -> Work:
             "decode": float(p.n * p.k * sweeps),
             "entry": float(p.s.nnz * sweeps),
             **_reads(p, ceil(p.n / 64) * tokens * p.k * p.item),
-            "wave": waves(ceil(p.n / 64) * sweeps, sizes),
+            "long": ceil(p.k / 64) * waves(ceil(p.n / 64) * sweeps / RESIDENT, sizes),
         },
         {"call": 1},
     )
@@ -243,13 +245,14 @@ def _rows(facts: Facts, sizes: Sizes) -> Work:
 
 
 def _dense(facts: Facts, sizes: Sizes) -> Work:
-    """A generated product of dense matrices: the general path, no matrix units."""
+    """A generated product of dense matrices: the general path, no matrix units. A program goes along all of k."""
     p = Product(facts)
+    programs = ceil(p.n / 64) * ceil(p.t / 16)
     return Work(
         "dense-general",
         {"cold": float(p.n * p.k * p.item), "warm": p.warm},
-        {"mac": float(p.n * p.k * p.t)},
-        {},
+        {"mac": float(p.n * p.k * padded(p.t))},
+        {"long": p.k * waves(programs / RESIDENT, sizes)},
         {"call": 1},
     )
 

@@ -7,14 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparsecc.research.fit import (
-    Observation,
-    errors,
-    fit_units,
-    fitted,
-    predicted,
-    prior,
-)
+from sparsecc.research.fit import fit_units, fitted, prior
+from sparsecc.research.observations import Observation, errors, predicted
 from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.costs.work import Work
 
