@@ -189,7 +189,7 @@ def plan_table(report: Report, plans: Sequence[PlanRow]) -> tuple[list[str], lis
 
 
 def _sum(report: Report) -> str:
-    largest = "the largest of bytes, macs and issue"
+    largest = "bytes, macs and issue side by side"
     if len(report.problem.expressions) > 1:
         largest += " of each expression"
     return f"{largest}, + launch + conversion"

@@ -42,8 +42,9 @@ LEAST_WEIGHT = 0.05
 """The weight of a plan that takes 20 times as long as the best one, or longer."""
 PULL = 0.02
 """What it costs to change a unit's cost by a factor of e, in squared relative errors."""
-KNOWN = {"cpu": {"call": 1.0}}
-"""By backend: the same for units whose cost is known better. A call on a CPU takes what its Python takes."""
+KNOWN = {"cpu": {"call": 1.0}, "triton": {"cold": 1.0, "warm": 0.2}}
+"""By backend: the same for units whose cost is known better. A call on a CPU takes what its Python takes, memory gives
+what it gives."""
 OUTLIER = 0.3
 """Relative errors beyond which one more counts linearly: a busy machine makes them."""
 STEPS = 60
@@ -374,7 +375,10 @@ def machine_of(table: Table) -> str:
     if not isinstance(machine, dict):
         return str(machine)
     facts = cast("dict[str, Any]", machine)
-    return ", ".join(str(facts[k]) for k in ("gpu", "cpu", "cores", "system") if facts.get(k))
+    if facts.get("gpu"):
+        return str(facts["gpu"])
+    cores = f", {facts['cores']} cores" if facts.get("cores") else ""
+    return f"{facts.get('cpu', 'a processor')}{cores}"
 
 
 def prior(target: str) -> Calibration:

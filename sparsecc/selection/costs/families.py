@@ -77,22 +77,25 @@ _COLD, _WARM = 1 / 4.4e12, 1 / 6e12
 _READ: Units = {"cold": _COLD, "warm": _WARM, "call": 3.2e-6}
 _HALF = 1 / 3.5e14
 """Seconds of a multiplication of 16 bits by matrix units at what they reach (700 Tflop/s)."""
+_FRAGMENTS: Units = {"x_l2": 2e-13, "x_turned": 3e-13, "wave": 2e-7}
 _GATHERED: Units = {"x_l2": 1 / 6e12, "x_dram": 1 / 2.5e12, "entry": 1e-11, "segment": 2e-10}
 
 GPU: dict[str, Units] = {
-    "2:4-ring": {**_READ, "mac": _HALF, "x_l2": 1e-14, "wave": 2e-7},
-    "2:4-staged": {**_READ, "mac": _HALF, "x_l2": 5e-14, "wave": 5e-7},
-    "2:4-warpgroup": {**_READ, "mac": _HALF, "x_l2": 5e-14, "wave": 5e-7},
-    "2:4-spread": {**_READ, "mac": 2 * _HALF, "x_l2": 5e-14, "wave": 5e-7},
-    "2:4+CSR": {**_READ, "mac": _HALF, "x_l2": 3e-14, "entry": 5e-13, "decode": 1e-13},
+    "2:4-ring": {**_READ, **_FRAGMENTS, "mac": _HALF},
+    "2:4-staged": {**_READ, **_FRAGMENTS, "mac": _HALF},
+    "2:4-warpgroup": {**_READ, **_FRAGMENTS, "mac": _HALF},
+    "2:4-spread": {**_READ, **_FRAGMENTS, "mac": 2 * _HALF},
+    "2:4+CSR": {
+        **_READ, **_FRAGMENTS, "reread": _WARM, "mac": _HALF, "entry": 5e-13, "decode": 1e-13,
+    },
     **{
-        f"blocks-{size}-{bits}": {
-            **_READ, "mac": 3 * mac, "x_l2": 1 / 4e12, "block": 1e-11, "wave": 5e-7, "long": 1e-9,
+        f"blocks-{size}": {
+            **_READ, "mac_8": _HALF, "mac_16": 3 * _HALF, "mac_32": 12 * _HALF, "mac_64": 24 * _HALF,
+            "x_l2": 1.3e-13, "x_turned": 2e-13, "block": 1e-11, "wave": 5e-7, "long": 1e-7,
         }
         for size in (16, 32, 64)
-        for bits, mac in (("8", _HALF / 2), ("16", _HALF), ("32", 4 * _HALF))
     },
-    "bitmap": {**_READ, "mac": 3 * _HALF, "decode": 1e-12, "x_l2": 5e-14, "wave": 5e-7},
+    "bitmap": {**_READ, **_FRAGMENTS, "mac": _HALF, "decode": 1e-12, "entry": 1e-13},
     **{
         f"segments-{bits}": {**_READ, **_GATHERED, "long": 1e-9}
         for bits in ("8", "16", "32", "64")
@@ -115,7 +118,13 @@ GPU: dict[str, Units] = {
         for dtype, cold in (("f16", _COLD), ("bf16", 2.5 * _COLD))
     },
     **{
-        f"cusparse-{bits}": {**_READ, **_GATHERED, "entry": 5e-11, "long": 1e-8, "call": 6e-6}
+        f"cusparse-{bits}": {**_READ, **_GATHERED, "x_l2": 6e-14, "long": 1e-8, "call": 1.5e-5}
+        for bits in ("8", "16", "32", "64")
+    },
+    **{
+        f"cusparse-turned-{bits}": {
+            **_READ, "entry": 2e-12, "term": 2e-12, "segment": 5e-11, "call": 1e-5,
+        }
         for bits in ("8", "16", "32", "64")
     },
     **{

@@ -5,12 +5,15 @@ Amounts, of a matrix of ``n`` x ``k`` and ``t`` tokens (columns of the dense ope
 ``cold``       bytes of the matrix as it is stored
 ``warm``       bytes of the dense operands and the result, once
 ``x_l2``       bytes of the dense operand that programs read from the second cache, each for itself
+``x_turned``   the same where it does not lie as the kernel has it first
+``reread``     bytes of the matrix that are read again for more tokens
 ``x_dram``     the same from memory, where the operand does not stay in the second cache
-``mac``        multiplications of matrix units, with tokens padded to what the kernel's tile has
+``mac``        (``mac_16``, by bits) multiplications of matrix units, with tokens padded to what the kernel's tile has
 ``wave``       how often all processors get a new program (the last time some of them get none)
 ``decode``     cells whose place in a compressed tile is computed
 ``entry``      entries walked, ``segment`` rows (or parts of rows) begun, ``program`` programs begun
 ``long``       entries of the longest row: what one program does while the others are done
+``split``      1 where a library shares k among programs, since there are too few rows for all processors
 ``call``       1, ``gap`` 1 where a kernel zeroes or sums parts of k first
 
 Memory traffic is ``bytes``, multiplications are ``macs``, everything per cell, entry and program is ``issue``."""
@@ -30,6 +33,10 @@ from sparsecc.targets import Target, TargetAbility
 LEAST_TOKENS = 16
 PART = 512
 """Entries of a row beyond which it is shared by several programs."""
+SKEWED, SHORT, LONG = 4, 24, 512
+"""A row so many times as long as the mean makes a matrix skewed; mean lengths of short and of long rows."""
+ENTRY = 4
+"""Bytes of an entry of a residual as it is packed."""
 ROWS_OF_A_RING = 160
 """Rows a processor from which 32 tokens stream through registers too."""
 TYPES = {"f16": "16", "bf16": "16", "f32": "32", "f64": "64", "i8": "8"}
@@ -92,36 +99,53 @@ def grouped_family(tokens: int, rows: int, target: Target) -> str:
     return "warpgroup" if target.can(TargetAbility.WGMMA_SPARSE) else "staged"
 
 
+def rows_of_program(rows: int, sizes: Sizes) -> float:
+    """Rows of a weight that one program of fragments has: as many as keep all processors busy, 16 to 128."""
+    return min(128.0, max(16.0, rows / sizes["processors"]))
+
+
+def _reads(p: Product, size: float) -> dict[str, float]:
+    """Bytes of the dense operand that programs read, by how it lies: ``x_l2`` where k (or for sparse rows and blocks
+    the columns) is contiguous as the kernels have it first, else ``x_turned``."""
+    return {"x_turned" if p.operation.streams_columns else "x_l2": size}
+
+
 def _grouped(facts: Facts, sizes: Sizes) -> Work:
     """2:4 on the sparse tensor cores."""
     p = Product(facts)
     family = grouped_family(p.t, p.n, facts.problem.target)
     tokens = padded(p.t, 8 if family == "ring" else 16, 32 if family == "ring" else 128)
-    rows = {"ring": 64, "staged": 64, "warpgroup": 128, "spread": 128}[family]
-    tile = min(tokens, 128)
-    programs = ceil(p.n / rows) * ceil(tokens / tile)
+    rows = rows_of_program(p.n, sizes)
+    programs = ceil(p.n / rows) * ceil(tokens / min(tokens, 128))
     return Work(
         f"2:4-{family}",
         {"cold": p.stored, "warm": p.warm},
         {"mac": p.n * p.k * tokens / 2},
-        {"x_l2": ceil(p.n / rows) * tokens * p.k * p.item, "wave": waves(programs, sizes)},
+        {**_reads(p, ceil(p.n / rows) * tokens * p.k * p.item), "wave": waves(programs, sizes)},
         {"call": 1},
     )
 
 
 def _residual(facts: Facts, sizes: Sizes) -> Work:
-    """2:4 and a rest, both by sparse matrix instructions."""
+    """2:4 and a rest, both by sparse matrix instructions. An entry of the rest is packed in ENTRY bytes."""
     p = Product(facts)
     tokens = padded(p.t, 8, 32)
-    rest = p.stored - footprint("2:4", p.s).bytes
+    half = footprint("2:4", p.s).bytes
+    rest = footprint("2:4+CSR", p.s).entries - footprint("2:4", p.s).entries
+    sweeps = ceil(tokens / 32)
+    rows = rows_of_program(p.n, sizes)
     return Work(
         "2:4+CSR",
-        {"cold": p.stored, "warm": p.warm},
+        {
+            "cold": half + rest * ENTRY,
+            "warm": p.warm,
+            "reread": (half + rest * ENTRY) * (sweeps - 1),
+        },
         {"mac": float(p.n * p.k * tokens)},
         {
-            "x_l2": ceil(p.n / 64) * tokens * p.k * p.item,
-            "entry": rest / (p.item + 4) * ceil(tokens / 32),
-            "decode": p.n * p.k * ceil(tokens / 32),
+            **_reads(p, ceil(p.n / rows) * tokens * p.k * p.item),
+            "entry": rest * sweeps,
+            "decode": float(p.n * p.k * sweeps),
         },
         {"call": 1},
     )
@@ -136,15 +160,20 @@ def _blocks(facts: Facts, sizes: Sizes) -> Work:
     across = ceil(p.t / min(tile, 256))
     programs = ceil(p.n / rows) * across
     # A row of blocks is one program's: the fullest one ends last.
-    fullest = min(
-        ceil(p.k / columns), largest(p.s, 0) if p.operation.by_rows else ceil(p.k / columns)
+    fill = p.s.nnz / max(f.entries, 1.0)
+    longest = largest(p.s, 0) / max(columns * fill, 1e-9)
+    fullest = min(ceil(p.k / columns), max(longest, f.units / max(f.slices, 1.0)))
+    turned = {"x_l2": 0.0, "x_turned": 0.0}
+    # Here columns are what kernels have first.
+    turned["x_l2" if p.operation.streams_columns else "x_turned"] = (
+        f.units * columns * max(p.t, LEAST_TOKENS) * p.item
     )
     return Work(
-        f"blocks-{rows}-{p.type}",
+        f"blocks-{nearest_size(rows)}",
         {"cold": f.bytes, "warm": p.warm},
-        {"mac": f.entries * max(p.t, LEAST_TOKENS)},
+        {f"mac_{p.type}": f.entries * max(p.t, LEAST_TOKENS)},
         {
-            "x_l2": f.units * columns * p.t * p.item,
+            **turned,
             "block": f.units * across,
             "wave": waves(programs, sizes),
             "long": float(fullest),
@@ -153,18 +182,25 @@ def _blocks(facts: Facts, sizes: Sizes) -> Work:
     )
 
 
+def nearest_size(rows: int) -> int:
+    """The size of blocks that has been measured and is nearest."""
+    return min((16, 32, 64), key=lambda size: abs(size - rows))
+
+
 def _bitmap(facts: Facts, sizes: Sizes) -> Work:
     """Bits and packed values, decompressed on chip."""
     p = Product(facts)
     tokens = padded(p.t)
+    sweeps = ceil(tokens / 128)
     return Work(
         "bitmap",
         {"cold": p.stored, "warm": p.warm},
         {"mac": float(p.n * p.k * tokens)},
         {
-            "decode": float(p.n * p.k * ceil(tokens / 128)),
-            "x_l2": ceil(p.n / 64) * tokens * p.k * p.item,
-            "wave": waves(ceil(p.n / 64) * ceil(tokens / 128), sizes),
+            "decode": float(p.n * p.k * sweeps),
+            "entry": float(p.s.nnz * sweeps),
+            **_reads(p, ceil(p.n / 64) * tokens * p.k * p.item),
+            "wave": waves(ceil(p.n / 64) * sweeps, sizes),
         },
         {"call": 1},
     )
@@ -177,6 +213,8 @@ def _rows(facts: Facts, sizes: Sizes) -> Work:
     gathered = nnz * p.t * p.item
     stays = min(1.0, sizes["l2"] / max(float(p.k * p.t * p.item), 1.0))
     longest = float(largest(p.s, 0 if p.operation.by_rows else 1))
+    mean = nnz / max(p.n, 1)
+    skewed = longest > SKEWED * mean + 64
     bytes_ = {"cold": p.stored, "warm": p.warm}
     if not p.operation.has_row_kernel:
         return Work(
@@ -186,14 +224,16 @@ def _rows(facts: Facts, sizes: Sizes) -> Work:
             {"call": 1},
         )  # fmt: skip
     if p.operation.kind == SPMV:
-        skewed = longest > 8 * max(nnz / max(p.n, 1), 16.0)
+        bins = skewed or mean >= LONG
         return Work(
-            f"vector-{'bins' if skewed else 'groups'}", bytes_, {},
+            f"vector-{'bins' if bins else 'groups'}", bytes_, {},
             {"entry": nnz, "segment": float(p.n), "long": min(longest, 1024.0)},
             {"call": 1},
         )  # fmt: skip
+    line = max(16, 128 // p.item)
+    wide = 4 * line if mean <= SHORT and not skewed else 128 if skewed else line
+    across = ceil(p.t / wide)
     segments = p.n + nnz / PART
-    across = ceil(p.t / 64)
     return Work(
         f"segments-{p.type}", bytes_, {},
         {"x_l2": gathered * stays, "x_dram": gathered * (1 - stays), "entry": nnz * across,
@@ -273,7 +313,7 @@ def _cublas(facts: Facts, sizes: Sizes) -> Work:
         {"cold": cold, "warm": p.warm},
         {"mac": float(p.n * p.k * tokens)},
         {"wave": waves(tiles, sizes) * p.k},
-        {"call": 1, "split": 1.0 if tiles < sizes["processors"] else 0.0},
+        {"call": 1, "split": float(p.t <= 32 and p.k >= 1024 and tiles < sizes["processors"])},
     )
 
 
@@ -295,16 +335,22 @@ def _cusparse(facts: Facts, sizes: Sizes) -> Work:
     p = Product(facts)
     nnz = float(p.s.nnz)
     longest = float(largest(p.s, 0))
+    bytes_ = {"cold": p.stored, "warm": p.warm}
     if p.operation.kind == SPMV:
         return Work(
-            f"cusparse-vector-{p.type}", {"cold": p.stored, "warm": p.warm}, {},
+            f"cusparse-vector-{p.type}", bytes_, {},
             {"entry": nnz, "segment": float(p.n)}, {"call": 1},
+        )  # fmt: skip
+    if not p.operation.streams_columns:
+        return Work(
+            f"cusparse-turned-{p.type}", bytes_, {},
+            {"entry": nnz, "term": nnz * p.t, "segment": float(p.n * p.t)}, {"call": 1},
         )  # fmt: skip
     gathered = nnz * p.t * p.item
     stays = min(1.0, sizes["l2"] / max(float(p.k * p.t * p.item), 1.0))
     return Work(
-        f"cusparse-{p.type}", {"cold": p.stored, "warm": p.warm}, {},
-        {"x_l2": gathered * stays, "x_dram": gathered * (1 - stays), "entry": nnz * ceil(p.t / 32),
+        f"cusparse-{p.type}", bytes_, {},
+        {"x_l2": gathered * stays, "x_dram": gathered * (1 - stays), "entry": nnz,
          "segment": p.n * ceil(p.t / 32), "long": longest},
         {"call": 1},
     )  # fmt: skip

@@ -16,6 +16,7 @@ from sparsecc.explanation.sizes import SIZES, ranges
 from sparsecc.explanation.text import page, plan_name
 from sparsecc.selection.candidate import Candidate, Ranked
 from sparsecc.selection.costs.families import FAMILIES
+from sparsecc.selection.costs.work import total
 from sparsecc.selection.decision import Decision
 from sparsecc.selection.problem import Problem
 from sparsecc.selection.strategies.plain import Fixed
@@ -49,8 +50,7 @@ def test_numbers_are_the_models_and_sum(decision: Decision) -> None:
         assert row.seconds == found.seconds == said.seconds
         largest = max(found.terms[term] for term in LARGEST_OF)
         assert found.terms[found.bound] == largest
-        total = largest + found.terms["launch"] + found.terms["conversion"]
-        assert found.seconds == pytest.approx(total)
+        assert found.seconds == pytest.approx(total(found.terms) + found.terms["conversion"])
         for term in (*LARGEST_OF, "launch"):
             parts = sum(p.seconds for p in found.parts if p.term == term)
             assert parts == pytest.approx(found.terms[term], abs=1e-15), term

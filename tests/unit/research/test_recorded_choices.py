@@ -19,9 +19,10 @@ from sparsecc.selection.strategies.tree import Tree
 from sparsecc.targets import known_target
 
 TABLES = [name for name in ("cpu", "h200") if name in names()]
-MEAN, WORST = 0.05, 0.35
-"""Regret on the held-out problems. The worst is one of few noisy ones: its best plan's tenth and ninetieth per cent
-overlap those of the plan that is chosen."""
+MEAN = 0.05
+WORST = {"cpu": 0.35, "h200": 0.3}
+"""Regret on the held-out problems. The CPU's worst one is noisy: the tenth and ninetieth per cent of its best plan's
+times overlap those of the plan that is chosen."""
 
 
 @cache
@@ -50,7 +51,7 @@ def test_regret_on_what_was_not_fitted(name: str) -> None:
     found = [regret(table(name), id, plan) for id, plan in chosen(name).items()]
     assert len(found) > 40
     assert fmean(found) <= MEAN
-    assert max(found) < WORST
+    assert max(found) < WORST[name]
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -85,3 +86,17 @@ def test_half_full_weights_stay_dense_on_a_cpu() -> None:
     ]
     assert recorded.runs(id)[0].candidate == Candidate.of({"A": "dense"}, "blas")
     assert Roofline().rank(asked(recorded, id))[0].candidate == recorded.runs(id)[0].candidate
+
+
+def test_decode_shapes_on_an_h200_are_dense_where_that_was_faster() -> None:
+    """Half-full weights and few tokens: what is chosen is what was measured to be fastest, or as good."""
+    recorded = table("h200")
+    decode = [
+        id
+        for id, p in recorded.problems.items()
+        if p.operation == "linear" and p.sizes["m"] <= 16 and "density=0.5" in id
+    ]
+    answers = {id: Roofline().rank(asked(recorded, id))[0].candidate for id in decode}
+    assert len(answers) > 6
+    assert {plan.format_of("W") for plan in answers.values()} >= {"dense", "2:4+CSR"}
+    assert fmean(regret(recorded, id, plan) for id, plan in answers.items()) < MEAN

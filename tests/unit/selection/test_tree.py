@@ -80,6 +80,6 @@ def test_a_good_file_and_no_file(tmp_path: Path) -> None:
         tree_of("sm_80")
 
 
-@pytest.mark.parametrize("target", ["cpu"])
+@pytest.mark.parametrize("target", ["cpu", "sm_90"])
 def test_what_ships(target: str) -> None:
     assert len(tree_of(target).value) > 20
