@@ -29,7 +29,9 @@ class Grid:
     def markdown(self) -> str:
         """The table in Markdown."""
         lines = ["| " + " | ".join(self.heads) + " |", "|---" * len(self.heads) + "|"]
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        # Words of other people's errors are among the cells.
+        plain = ([" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in self.rows)
+        lines += ["| " + " | ".join(row) + " |" for row in plain]
         return "\n".join(lines) + "\n"
 
 
@@ -82,9 +84,10 @@ def details(s: Summary) -> list[Grid]:
     found = [
         Grid("regret of the best of the first k plans", tuple(f"k = {k}" for k in s.regret_at),
              (tuple(percent(r) for r in s.regret_at.values()),)),
-        Grid("conversions spread over calls, which the strategy is told", ("calls", "regret", "worst", "problems"),
-             tuple((f"{n:g}", percent(mean), percent(worst), str(count))
-                   for n, (mean, worst, count) in s.amortised.items())),
+        Grid("conversions spread over calls, which the strategy is told",
+             ("calls", "problems", "failed", "regret", "worst"),
+             tuple((f"{n:g}", str(count), str(failed), percent(mean), percent(worst))
+                   for n, (mean, worst, count, failed) in s.amortised.items())),
         Grid("by operation", PART, tuple(map(_part, s.operations))),
         Grid("by family", PART, tuple(map(_part, s.families))),
         Grid("against one plan for all", ("plan", "speed-up", "problems"),
@@ -105,8 +108,11 @@ def undecided(s: Summary) -> list[Grid]:
     """Why some problems have no regret; nothing if all have."""
     if not s.failures:
         return []
-    rows = tuple((text, str(n)) for text, n in list(s.failures.items())[:SHOWN])
-    return [Grid(f"not decided by {s.strategy}", ("why", "problems"), rows)]
+    rows = [(text, str(n)) for text, n in list(s.failures.items())[:SHOWN]]
+    if len(s.failures) > SHOWN:
+        left = list(s.failures.values())[SHOWN:]
+        rows.append((f"... and {len(left)} more reasons", str(sum(left))))
+    return [Grid(f"not decided by {s.strategy}", ("why", "problems"), tuple(rows))]
 
 
 PART = ("", "problems", "failed", "regret", "worst", "within 5 %", "best or tied", "worst problem")
