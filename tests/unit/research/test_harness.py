@@ -152,7 +152,7 @@ def test_failures_are_no_zeros() -> None:
 TEXT: Any = "text"
 ANSWERS: list[tuple[Callable[[Problem], Any], str]] = [
     (lambda p: 1 / 0, "strategy 'odd' fails: ZeroDivisionError: division by zero"),
-    (lambda p: [][0], "'odd' fails: IndexError"),
+    (lambda p: [Ranked(p.candidates[99])], "'odd' fails: IndexError"),
     (lambda p: 5, "rank() gives int, no sequence of Ranked"),
     (lambda p: None, "rank() gives NoneType"),
     (lambda p: (Ranked(c) for c in p.candidates), "rank() gives generator"),
