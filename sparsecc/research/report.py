@@ -13,6 +13,7 @@ from sparsecc.research.metrics import Against, Part, Summary
 from sparsecc.research.outcomes import label
 from sparsecc.research.table import Table
 from sparsecc.research.transfer import Transfer
+from sparsecc.selection.candidate import Candidate
 
 SHOWN = 12
 """Rows of static choices, and of failures."""
@@ -79,8 +80,12 @@ def _speedup(against: Against, of: Summary) -> str:
     return times(against.speedup) + few
 
 
-def details(s: Summary) -> list[Grid]:
-    """All else that is known of one strategy's run."""
+def plan_label(plan: Candidate | None) -> str:
+    return "-" if plan is None else label(plan)
+
+
+def details(s: Summary, shown: int = SHOWN) -> list[Grid]:
+    """All else that is known of one strategy's run. ``shown``: rows of static choices."""
     found = [
         Grid("regret of the best of the first k plans", tuple(f"k = {k}" for k in s.regret_at),
              (tuple(percent(r) for r in s.regret_at.values()),)),
@@ -91,7 +96,7 @@ def details(s: Summary) -> list[Grid]:
         Grid("by operation", PART, tuple(map(_part, s.operations))),
         Grid("by family", PART, tuple(map(_part, s.families))),
         Grid("against one plan for all", ("plan", "speed-up", "problems"),
-             tuple((a.what, times(a.speedup), str(a.problems)) for a in s.statics[:SHOWN])),
+             tuple((a.what, times(a.speedup), str(a.problems)) for a in s.statics[:shown])),
     ]  # fmt: skip
     if s.errors:
         rows = tuple((e.plan, str(e.count), times(e.bias), percent(e.error)) for e in s.errors)
