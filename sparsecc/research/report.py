@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -169,11 +170,16 @@ def of_corpus(name: str, problems: Sequence[CorpusProblem]) -> Grid:
         own = [p for p in problems if family in ("", p.family)]
         counts = Counter(p.operation for p in own)
         rows.append(
-            (family or "all", *(str(counts[o]) for o in operations), str(len({p.matrix for p in own})),
+            (family or "all", *(str(counts[o]) for o in operations), str(len(set(map(_pattern, own)))),
              str(sum(p.held_out for p in own)))
         )  # fmt: skip
     heads = ("family", *operations, "matrices", "held out")
     return Grid(f"corpus {name}: {len(problems)} problems", heads, tuple(rows))
+
+
+def _pattern(problem: CorpusProblem) -> str:
+    """What the split is by: a matrix of two types is one."""
+    return json.dumps(dict(problem.pattern), sort_keys=True)
 
 
 def of_problems(problems: Sequence[CorpusProblem]) -> Grid:
