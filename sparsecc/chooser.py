@@ -124,7 +124,9 @@ def _view(request: Request, front: Front) -> View:
 def close(request: Request, plan: SavedPlan) -> Request:
     """The request with a plan filled in: what its operands and its result can say, they say; what is of another
     tensor is left for ``select-formats``, which checks that it fits. Raises FormatError, NoSchedules,
-    OtherTarget, PlanLeavesOpen."""
+    OtherTarget, OtherProgram, PlanLeavesOpen."""
+    if request.kind != "mlir":  # whose text holds facts of operands, which a plan is not bound to
+        plan = plan.for_program(request.text)
     candidate = plan.for_target(request.target).candidate
     formats = dict(candidate.formats)
     operands: list[tuple[str, OperandSpec]] = []

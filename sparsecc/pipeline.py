@@ -26,6 +26,11 @@ class UnknownOption(PassError):
     text = "pass {name} has no option {option!r}"
 
 
+class RepeatedOption(PassError):
+    text = "option {option} of pass {name} is given twice"
+    help_text = "leave one of the two out"
+
+
 class BadOption(PassError):
     text = "option {option} of pass {name} wants {wanted}, not {value!r}"
 
@@ -35,7 +40,7 @@ class PassFailed(PassError):
 
 
 def parse_spec(spec: str) -> list[tuple[str, dict[str, str]]]:
-    """Names and options of a pipeline."""
+    """Names and options of a pipeline. Raises BadPassSpec, RepeatedOption."""
     found: list[tuple[str, dict[str, str]]] = []
     at = 0
     pattern = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:\{([^{}]*)\})?\s*(,|$)")
@@ -48,6 +53,8 @@ def parse_spec(spec: str) -> list[tuple[str, dict[str, str]]]:
             key, sign, value = item.partition("=")
             if not sign:
                 raise BadPassSpec(spec=spec, where=item)
+            if key.replace("-", "_") in options:
+                raise RepeatedOption(name=match[1], option=key)
             options[key.replace("-", "_")] = value
         found.append((match[1], options))
         at = match.end()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import cast
 
 from xdsl.dialects.builtin import FileLineColLoc, IndexType, IntegerType, TensorType
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
-from sparsecc.diagnostics import ErrorCollector, IRError
+from sparsecc.diagnostics import ErrorCollector, IRError, UnsupportedError
 from sparsecc.dialects.sparse_tensor.attributes import EncodingAttr
 from sparsecc.formats import Format, dense_format
 
@@ -74,6 +75,19 @@ def op_place(op: Operation) -> str:
     if isinstance(loc, FileLineColLoc):
         return f"{loc.filename.data}:{loc.line.data}:{loc.column.data}"
     return ""
+
+
+class NotOneBlock(UnsupportedError):
+    text = "function @{name} {problem}"
+    help_text = "tensor-level passes want functions with a body of one block, without branches"
+
+
+def one_block(fn: FuncOp) -> None:
+    """Raise NotOneBlock for a function that is only declared, or that has branches."""
+    count = len(fn.body.blocks)
+    if count != 1:
+        problem = f"has {count} blocks" if count else "has no body"
+        raise NotOneBlock(name=fn.sym_name.data, problem=problem, place=op_place(fn))
 
 
 def verify_types(root: Operation) -> None:

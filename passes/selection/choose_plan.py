@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import cast
 
-from sparsecc.diagnostics import PassError, SparseccError
+from sparsecc.diagnostics import PassError
 from sparsecc.passes.selection.apply_plan import fitted, open_operands
 from sparsecc.passes.selection.keep_meaning import SameMeaning, unsafe_operation
 from sparsecc.passes.selection.read_problem import View
-from sparsecc.selection.candidate import Candidate, Ranked
+from sparsecc.selection.asking import ask
+from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.decision import Decision
 from sparsecc.selection.engines import present
 from sparsecc.selection.problem import Problem, Strategy
-from sparsecc.selection.registry import BadStrategy, space_of
+from sparsecc.selection.registry import space_of
 from sparsecc.targets import Target
-
-
-class StrategyFailed(PassError):
-    text = "strategy {name!r} fails: {problem}"
-    help_text = "it is a fault of the strategy; name another, or the formats"
 
 
 class IllegalPlan(PassError):
@@ -53,33 +48,13 @@ def choose_plan(view: View, strategy: Strategy, around: Circumstances) -> Decisi
     problem = replace(problem, measure=around.measure)
     name = strategy.name
     start = perf_counter()
-    try:
-        given: object = strategy.rank(problem)
-    except SparseccError:
-        raise
-    except Exception as error:  # of a strategy that is not ours
-        raise StrategyFailed(name=name, problem=f"{type(error).__name__}: {error}") from error
+    ranked = ask(strategy, problem)
     milliseconds = (perf_counter() - start) * 1e3
-    ranked = _checked(given, name)
     first = ranked[0]
     plan = fitted(view, first.candidate, f"strategy {name!r}")
     _check_legal(view, problem, plan, name)
     ranked = (replace(first, candidate=plan), *ranked[1:])
     return Decision.of(problem, ranked, name, milliseconds)
-
-
-def _checked(given: object, name: str) -> tuple[Ranked, ...]:
-    if not isinstance(given, Sequence):
-        problem = f"rank() gives {type(given).__name__}, no sequence of Ranked"
-        raise BadStrategy(name=name, problem=problem)
-    ranked = tuple(cast("Sequence[object]", given))
-    if not ranked:
-        raise BadStrategy(name=name, problem="rank() gives no plan; staying dense is always legal")
-    for one in ranked:
-        if not isinstance(one, Ranked) or not isinstance(cast(object, one.candidate), Candidate):
-            problem = f"rank() gives {one!r} among its plans, no Ranked of a Candidate"
-            raise BadStrategy(name=name, problem=problem)
-    return cast("tuple[Ranked, ...]", ranked)
 
 
 def _check_legal(view: View, problem: Problem, plan: Candidate, name: str) -> None:

@@ -24,6 +24,7 @@ from sparsecc.dialects.iteration.subscripts import Subscript, read_subscript
 from sparsecc.dialects.reading import dtype_name, strings
 from sparsecc.dialects.sparse_tensor.argument_facts import Facts, read_facts
 from sparsecc.dialects.sparse_tensor.types import format_of, op_place, ranked_tensor
+from sparsecc.elements import NAMES
 from sparsecc.formats import known_name
 from sparsecc.passes.selection.products import why_no_product
 from sparsecc.passes.sparsification.host import initial_constant, initial_value
@@ -43,6 +44,11 @@ class NotGeneral(UnsupportedError):
 class NotAnExpression(UnsupportedError):
     text = "formats can't be chosen for this linalg.generic: {problem}"
     help_text = "name the formats of its operands, or use the strategy 'inferred'"
+
+
+class UnknownElement(UnsupportedError):
+    text = "formats can't be chosen where tensor {name} has elements of type {dtype}"
+    help_text = "elements are of {known}"
 
 
 class UnknownIndex(UsageError):
@@ -134,6 +140,9 @@ class _Reader:
         dtype = None if type_ is None else dtype_name(type_.element_type)
         if type_ is None or dtype is None:
             return None
+        if dtype not in NAMES:
+            place = op_place(owner) if isinstance(owner := value.owner, Operation) else ""
+            raise UnknownElement(dtype=dtype, name=wanted, known=", ".join(NAMES), place=place)
         name, number = wanted, 1
         while name in self.view.tensors:
             number += 1

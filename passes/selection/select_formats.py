@@ -19,7 +19,7 @@ it leaves open, and everything with the strategy ``inferred``, follows the rules
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -29,6 +29,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from sparsecc.diagnostics import PassError, did_you_mean
+from sparsecc.dialects.sparse_tensor.types import one_block
 from sparsecc.passes.selection.apply_plan import THE_PLAN, apply_plan
 from sparsecc.passes.selection.choose_plan import Circumstances, choose_plan
 from sparsecc.passes.selection.inferred import infer_formats
@@ -43,11 +44,14 @@ class BadCalls(PassError):
 
 
 class NoEntry(PassError):
-    text = "the plan is for @{entry}, which the program does not have"
+    text = "entry names @{entry}, which the program does not have"
 
 
 class BadSizes(PassError):
     text = "sizes is {found!r}, but it names extents, as in m:16;n:32"
+
+
+MAIN = "main"
 
 
 @dataclass(frozen=True)
@@ -63,22 +67,23 @@ class SelectFormats(ModulePass):
     calls: str = ""
     sizes: str = ""
     plan: str = ""
-    entry: str = "main"
+    entry: str = MAIN
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         functions = [f for f in op.walk() if isinstance(f, func.FuncOp)]
+        target, calls, sizes = (
+            known_target(self.target), read_calls(self.calls), read_sizes(self.sizes)
+        )  # fmt: skip
+        for fn in functions:
+            one_block(fn)
+        if self.entry != MAIN:
+            self.entry_of(functions)
         if self.plan:
             plan = plan_of(self.plan).for_target(self.target).candidate
-            fn = next((f for f in functions if f.sym_name.data == self.entry), None)
-            if fn is None:
-                known = [f.sym_name.data for f in functions]
-                raise NoEntry(entry=self.entry, help=did_you_mean(self.entry, known))
-            apply_plan(read_function(fn), plan, THE_PLAN)
+            apply_plan(read_function(self.entry_of(functions)), plan, THE_PLAN)
         elif self.strategy != INFERRED:
             ranker = strategy(self.strategy)
             views = [view for view in map(read_function, functions) if view.expressions]
-            target, calls = known_target(self.target), read_calls(self.calls)
-            sizes = read_sizes(self.sizes)
             known = {index for view in views for e in view.expressions for index in e.indices}
             for view in views:
                 # A size is of the functions that have its index; one that no function has is refused.
@@ -88,6 +93,14 @@ class SelectFormats(ModulePass):
                 apply_plan(view, plan, f"strategy {ranker.name!r}")
         for fn in functions:
             infer_formats(fn)
+
+    def entry_of(self, functions: Sequence[func.FuncOp]) -> func.FuncOp:
+        """The function of the plan. Raises NoEntry."""
+        for fn in functions:
+            if fn.sym_name.data == self.entry:
+                return fn
+        known = [f.sym_name.data for f in functions]
+        raise NoEntry(entry=self.entry, help=did_you_mean(self.entry, known))
 
 
 def read_calls(text: str) -> float | None:

@@ -24,6 +24,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.passes import ModulePass
 
 from sparsecc.dialects import iteration
+from sparsecc.dialects.sparse_tensor.types import one_block
 from sparsecc.passes.sparsification.host import drop_dead_host_ops, initial_value
 from sparsecc.passes.sparsification.kernel_builder import KernelBuilder
 
@@ -37,6 +38,7 @@ class Sparsify(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernels = 0
         for fn in [f for f in op.body.block.ops if isinstance(f, func.FuncOp)]:
+            one_block(fn)
             for generic in [g for g in fn.walk() if isinstance(g, linalg.GenericOp)]:
                 name = f"k{kernels}"
                 kernels += 1

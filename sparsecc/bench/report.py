@@ -201,16 +201,22 @@ def write_page(run: Run, page: Path) -> list[Path]:
     """Write tables between the page's markers, and plots beside it; gives the files written.
 
     Raises FileError for a page without markers."""
-    text = page.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise FileError(f"it has not the two lines {BEGIN} and {END}", place=str(page))
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page.write_text(
-        f"{before}{BEGIN}\n\n{markdown(run, plots=True)}\n{END}{after}", encoding="utf-8"
-    )
+    fill_page(page, markdown(run, plots=True))
     written = [page]
     for name, svg in plots(run).items():
         (page.parent / name).write_text(svg, encoding="utf-8")
         written.append(page.parent / name)
     return written
+
+
+def fill_page(page: Path, results: str) -> None:
+    """Write results between a page's markers. Raises FileError for a page without markers, or none."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise FileError(f"it can't be read: {error}", place=str(page)) from None
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise FileError(f"it has not the two lines {BEGIN} and {END}", place=str(page))
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n\n{results}\n{END}{after}", encoding="utf-8")

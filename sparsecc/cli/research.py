@@ -173,6 +173,17 @@ def transfer(options: Namespace) -> None:
           for strategy, cells in zip(strategies, matrices, strict=True)], options)  # fmt: skip
 
 
+def results(options: Namespace) -> None:
+    """``sparsecc research results``."""
+    from sparsecc.research import results as page
+
+    if options.docs:
+        page.write_page(Path(options.docs))
+        note(f"wrote {options.docs}")
+    else:
+        print(page.markdown(), end="")
+
+
 def corpus(options: Namespace) -> None:
     """``sparsecc research corpus``."""
     if options.name:

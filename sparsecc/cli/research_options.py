@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparsecc.cli.commands import Command, Parser
 
 TARGET = "cpu"
+RESULTS_PAGE = "docs/benchmarks/selection.md"
 
 
 def _data(parser: Parser) -> None:
@@ -116,6 +117,16 @@ def _transfer(parser: Parser) -> None:
     _show(parser)
 
 
+def _results(parser: Parser) -> None:
+    parser.add_argument(
+        "--docs",
+        nargs="?",
+        const=RESULTS_PAGE,
+        metavar="PAGE",
+        help=f"write them into a page, between its markers (default: {RESULTS_PAGE})",
+    )
+
+
 def _record(parser: Parser) -> None:
     from sparsecc.research.record import add_arguments
 
@@ -157,6 +168,12 @@ COMMANDS: dict[str, Command] = {
         "What the rates of one target are worth on another: the cross-target matrix.",
         _transfer,
         f"{ACTIONS}:transfer",
+    ),
+    "results": Command(
+        "research results",
+        "What the strategies that ship are worth on the tables that ship, as Markdown.",
+        _results,
+        f"{ACTIONS}:results",
     ),
     "record": Command(
         "research record",

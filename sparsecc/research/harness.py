@@ -15,6 +15,7 @@ from sparsecc.research import records
 from sparsecc.research.outcomes import CALLS, COLUMNS, Outcome, amortised, judged, label, undecided
 from sparsecc.research.records import BadRecords
 from sparsecc.research.table import Table
+from sparsecc.selection.asking import ask
 from sparsecc.selection.candidate import Candidate, Ranked
 from sparsecc.selection.problem import Problem, Space, Strategy
 
@@ -72,7 +73,7 @@ def run(
 
     ``space`` says which plans are legal and predicts their times; without one all plans that ran are legal, and
     strategies that ask for predictions fail. For each number of ``calls`` the strategy is asked anew, since it is told
-    over how many calls conversions are spread. An error of the strategy is its outcome. Raises NoProblems."""
+    over how many calls conversions are spread. Whatever a strategy raises is its outcome. Raises NoProblems."""
     ids = [
         id for id, problem in table.problems.items()
         if split == "all" or problem.held_out == (split == "held-out")
@@ -92,11 +93,7 @@ def run(
                 predictions.append(Prediction(id, label(plan.candidate), plan.seconds, measured))
         for plan in unmeasured(problem, space):
             missing[label(plan)] = missing.get(label(plan), 0) + 1
-        if not outcome.failure:
-            spread = {n: regret_at(strategy, table, id, space, n, outcome) for n in calls}
-            kept = {n: regret for n, regret in spread.items() if regret is not None}
-            outcome = replace(outcome, amortised=kept)
-        outcomes.append(outcome)
+        outcomes.append(with_calls(outcome, strategy, table, space, calls))
         if progress is not None:
             progress(number + 1, len(ids))
     return Run(
@@ -122,7 +119,7 @@ def decide(
     known = table.problems[id]
     start = perf_counter()
     try:
-        ranked = strategy.rank(problem)
+        ranked = ask(strategy, problem)
     except SparseccError as error:
         return undecided(known, table, error.message), (), problem
     seconds = perf_counter() - start
@@ -130,14 +127,22 @@ def decide(
     return outcome, ranked, problem
 
 
-def regret_at(
-    strategy: Strategy, table: Table, id: str, space: Space | None, calls: float, steady: Outcome
-) -> float | None:
-    """The regret where conversions are spread over so many calls; None where it is not known."""
-    if calls == inf:
-        return steady.regret
-    outcome, _, _ = decide(strategy, table, id, space, calls)
-    return None if outcome.plan is None else amortised(table, id, outcome.plan, calls)
+def with_calls(
+    steady: Outcome, strategy: Strategy, table: Table, space: Space | None, calls: Sequence[float]
+) -> Outcome:
+    """An outcome with the regrets where conversions are spread over so many calls, or why there was no choice. Where
+    conversions were not measured there is neither."""
+    regrets: dict[float, float] = {}
+    failures: dict[float, str] = {}
+    for n in calls:
+        outcome = steady
+        if n != inf:
+            outcome, _, _ = decide(strategy, table, steady.problem, space, n)
+        if outcome.plan is None:
+            failures[n] = outcome.failure
+        elif (regret := amortised(table, steady.problem, outcome.plan, n)) is not None:
+            regrets[n] = regret
+    return replace(steady, amortised=regrets, undecided=failures)
 
 
 def unmeasured(problem: Problem, space: Space | None) -> list[Candidate]:

@@ -60,7 +60,7 @@ def load(folder: Path) -> list[Loaded]:
     """All files of a folder and of those within, by name. Raises NoFiles, and FileError with all that is wrong."""
     paths = sorted(
         path for path in folder.rglob("*")
-        if path.name.lower().endswith(SUFFIXES) and path.is_file()
+        if path.name.lower().endswith(SUFFIXES)
     )  # fmt: skip
     if not paths:
         raise NoFiles(folder=folder, suffixes=" ".join(SUFFIXES))
@@ -68,6 +68,15 @@ def load(folder: Path) -> list[Loaded]:
     found: list[Loaded] = []
     for path in paths:
         try:
+            if not path.is_file():
+                kind = (
+                    "a folder"
+                    if path.is_dir()
+                    else "a link to nothing"
+                    if path.is_symlink()
+                    else "no file"
+                )
+                raise Unusable(problem=f"it is {kind}", place=str(path))
             found.append(_loaded(path, folder))
         except SparseccError as error:
             errors.add(error if error.place else Unusable(problem=error.message, place=str(path)))

@@ -5,7 +5,8 @@ arithmetic, means of ratios geometric."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import exp, log
 from statistics import fmean, median
@@ -114,8 +115,8 @@ class Summary:
     noise_aware: float | None
     """The mean regret with that of ties counted as 0."""
     median: float | None
-    amortised: Mapping[float, tuple[float, float, int]]
-    """By calls: the mean regret, the worst one, and of how many problems they are."""
+    amortised: Mapping[float, tuple[float | None, float | None, int, int]]
+    """By calls: the mean regret, the worst one, of how many problems they are, and for how many there was no choice."""
     statics: tuple[Against, ...]
     """Against each plan that is the same for all problems, where it ran."""
     best_static: Against
@@ -134,13 +135,14 @@ class Summary:
     operations: tuple[Part, ...]
     errors: tuple[Error, ...]
     failures: Mapping[str, int]
+    """Why there was no choice, and how often; what is of numbers of calls alone says so."""
     unmeasured: Mapping[str, int]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         found = asdict(self)
         found["amortised"] = {
-            f"{calls:g}": dict(zip(("mean", "worst", "problems"), numbers, strict=True))
+            f"{calls:g}": dict(zip(("mean", "worst", "problems", "failed"), numbers, strict=True))
             for calls, numbers in self.amortised.items()
         }
         return found
@@ -150,25 +152,40 @@ def summary(run: Run, table: Table) -> Summary:
     """The numbers of a run on a table."""
     done = run.decided
     regret_at = {k: fmean(o.regrets[k] for o in done) for k in KS} if done else {}
-    spread = {n: [o.amortised[n] for o in done if n in o.amortised] for n in CALLS}
     conversions = [o.conversion for o in done if o.conversion is not None]
-    failures: dict[str, int] = {}
-    for outcome in run.outcomes:
-        if outcome.failure:
-            failures[outcome.failure] = failures.get(outcome.failure, 0) + 1
+    failures = Counter(o.failure for o in run.outcomes if o.failure)
+    told = Counter(
+        f"told of {n:g} calls: {why}"
+        for o in run.outcomes
+        for n, why in o.undecided.items()
+        if why != o.failure
+    )
     return Summary(
         run.strategy, run.table, run.split, part("all", run.outcomes), regret_at,
         fmean(0.0 if o.tied else o.regret for o in done) if done else None,
         median(o.regret for o in done) if done else None,
-        {n: (fmean(r), max(r), len(r)) for n, r in spread.items() if r},
+        dict(spread_over_calls(run.outcomes)),
         tuple(statics(done, table)), best_static(done, table),
         against("the fastest dense plan", done, table, is_dense),
         against("the fastest library", done, table, is_library),
         fmean(o.selection for o in run.outcomes), max(o.selection for o in run.outcomes),
         fmean(o.measured for o in run.outcomes), fmean(conversions) if conversions else None,
         tuple(parts(run.outcomes, lambda o: o.family)), tuple(parts(run.outcomes, lambda o: o.operation)),
-        tuple(errors(run.predictions)), failures, run.unmeasured,
+        tuple(errors(run.predictions)), {**failures, **told}, run.unmeasured,
     )  # fmt: skip
+
+
+def spread_over_calls(
+    outcomes: Sequence[Outcome],
+) -> Generator[tuple[float, tuple[float | None, float | None, int, int]]]:
+    """By calls: mean and worst regret, and how many problems have one and how many failed."""
+    for n in CALLS:
+        regrets = [o.amortised[n] for o in outcomes if n in o.amortised]
+        failed = sum(n in o.undecided for o in outcomes)
+        if regrets:
+            yield n, (fmean(regrets), max(regrets), len(regrets), failed)
+        elif failed:
+            yield n, (None, None, 0, failed)
 
 
 def is_dense(time: Time) -> bool:

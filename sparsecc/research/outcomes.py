@@ -71,6 +71,8 @@ class Outcome:
     """By k: how much longer than the best plan the best of the first k takes; 0.05 is five per cent."""
     amortised: Mapping[float, float] = field(default_factory=dict[float, float])
     """By the number of calls, which the strategy was told: the same with conversions spread over the calls."""
+    undecided: Mapping[float, str] = field(default_factory=dict[float, str])
+    """By the number of calls that it was told: why it made no choice that was measured."""
     selection: float = 0.0
     """Seconds that ranking took."""
     measured: int = 0
@@ -101,6 +103,7 @@ class Outcome:
         }
         found |= {f"regret_at_{k}": self.regrets.get(k) for k in KS}
         found |= {f"regret_{_calls(n)}": self.amortised.get(n) for n in CALLS}
+        found |= {f"failure_{_calls(n)}": self.undecided.get(n) for n in CALLS}
         return found | {
             "selection_seconds": self.selection,
             "measured_plans": self.measured,
@@ -124,11 +127,12 @@ class Outcome:
             raise ValueError("a problem has either a plan with its seconds or a failure")
         regrets = {k: number(f"regret_at_{k}") for k in KS}
         amortised = {n: number(f"regret_{_calls(n)}") for n in CALLS}
+        undecided = {n: str(row[f"failure_{_calls(n)}"] or "") for n in CALLS}
         return Outcome(
             str(row["problem"]), str(row["operation"]), str(row["family"]), bool(int(row["held_out"])), best,
             best_seconds, plan, seconds, number("low"), number("high"), bool(int(row["tied"])),
             {k: r for k, r in regrets.items() if r is not None},
-            {n: r for n, r in amortised.items() if r is not None},
+            {n: r for n, r in amortised.items() if r is not None}, {n: f for n, f in undecided.items() if f},
             number("selection_seconds") or 0.0, int(row["measured_plans"]), number("conversion_seconds"),
             number("predicted_seconds"), failure,
         )  # fmt: skip
@@ -138,6 +142,7 @@ COLUMNS = (
     "problem", "operation", "family", "held_out", "plan_formats", "plan_engines", "seconds", "low", "high",
     "best_formats", "best_engines", "best_seconds", "tied", *(f"regret_at_{k}" for k in KS),
     "regret_calls_1", "regret_calls_10", "regret_calls_100", "regret_calls_1000", "regret_calls_inf",
+    "failure_calls_1", "failure_calls_10", "failure_calls_100", "failure_calls_1000", "failure_calls_inf",
     "selection_seconds", "measured_plans", "conversion_seconds", "predicted_seconds", "failure",
 )  # fmt: skip
 """The columns of a results file that are of problems."""
@@ -190,8 +195,8 @@ def judged(
         regrets[k] = min(times) / best.seconds - 1
     return Outcome(
         problem.id, problem.operation, problem.family, problem.held_out, best.candidate, best.seconds,
-        chosen.candidate, chosen.seconds, chosen.low, chosen.high, tie(chosen, best), regrets, {}, selection, measured,
-        chosen.conversion, ranked[0].seconds,
+        chosen.candidate, chosen.seconds, chosen.low, chosen.high, tie(chosen, best), regrets, {}, {},
+        selection, measured, chosen.conversion, ranked[0].seconds,
     )  # fmt: skip
 
 

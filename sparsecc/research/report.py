@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from sparsecc.research.metrics import Against, Part, Summary
 from sparsecc.research.outcomes import label
 from sparsecc.research.table import Table
 from sparsecc.research.transfer import Transfer
+from sparsecc.selection.candidate import Candidate
 
 SHOWN = 12
 """Rows of static choices, and of failures."""
@@ -29,7 +31,9 @@ class Grid:
     def markdown(self) -> str:
         """The table in Markdown."""
         lines = ["| " + " | ".join(self.heads) + " |", "|---" * len(self.heads) + "|"]
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
+        # Words of other people's errors are among the cells.
+        plain = ([" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in self.rows)
+        lines += ["| " + " | ".join(row) + " |" for row in plain]
         return "\n".join(lines) + "\n"
 
 
@@ -77,18 +81,23 @@ def _speedup(against: Against, of: Summary) -> str:
     return times(against.speedup) + few
 
 
-def details(s: Summary) -> list[Grid]:
-    """All else that is known of one strategy's run."""
+def plan_label(plan: Candidate | None) -> str:
+    return "-" if plan is None else label(plan)
+
+
+def details(s: Summary, shown: int = SHOWN) -> list[Grid]:
+    """All else that is known of one strategy's run. ``shown``: rows of static choices."""
     found = [
         Grid("regret of the best of the first k plans", tuple(f"k = {k}" for k in s.regret_at),
              (tuple(percent(r) for r in s.regret_at.values()),)),
-        Grid("conversions spread over calls, which the strategy is told", ("calls", "regret", "worst", "problems"),
-             tuple((f"{n:g}", percent(mean), percent(worst), str(count))
-                   for n, (mean, worst, count) in s.amortised.items())),
+        Grid("conversions spread over calls, which the strategy is told",
+             ("calls", "problems", "failed", "regret", "worst"),
+             tuple((f"{n:g}", str(count), str(failed), percent(mean), percent(worst))
+                   for n, (mean, worst, count, failed) in s.amortised.items())),
         Grid("by operation", PART, tuple(map(_part, s.operations))),
         Grid("by family", PART, tuple(map(_part, s.families))),
         Grid("against one plan for all", ("plan", "speed-up", "problems"),
-             tuple((a.what, times(a.speedup), str(a.problems)) for a in s.statics[:SHOWN])),
+             tuple((a.what, times(a.speedup), str(a.problems)) for a in s.statics[:shown])),
     ]  # fmt: skip
     if s.errors:
         rows = tuple((e.plan, str(e.count), times(e.bias), percent(e.error)) for e in s.errors)
@@ -105,8 +114,11 @@ def undecided(s: Summary) -> list[Grid]:
     """Why some problems have no regret; nothing if all have."""
     if not s.failures:
         return []
-    rows = tuple((text, str(n)) for text, n in list(s.failures.items())[:SHOWN])
-    return [Grid(f"not decided by {s.strategy}", ("why", "problems"), rows)]
+    rows = [(text, str(n)) for text, n in list(s.failures.items())[:SHOWN]]
+    if len(s.failures) > SHOWN:
+        left = list(s.failures.values())[SHOWN:]
+        rows.append((f"... and {len(left)} more reasons", str(sum(left))))
+    return [Grid(f"not decided by {s.strategy}", ("why", "problems"), tuple(rows))]
 
 
 PART = ("", "problems", "failed", "regret", "worst", "within 5 %", "best or tied", "worst problem")
@@ -158,11 +170,16 @@ def of_corpus(name: str, problems: Sequence[CorpusProblem]) -> Grid:
         own = [p for p in problems if family in ("", p.family)]
         counts = Counter(p.operation for p in own)
         rows.append(
-            (family or "all", *(str(counts[o]) for o in operations), str(len({p.matrix for p in own})),
+            (family or "all", *(str(counts[o]) for o in operations), str(len(set(map(_pattern, own)))),
              str(sum(p.held_out for p in own)))
         )  # fmt: skip
     heads = ("family", *operations, "matrices", "held out")
     return Grid(f"corpus {name}: {len(problems)} problems", heads, tuple(rows))
+
+
+def _pattern(problem: CorpusProblem) -> str:
+    """What the split is by: a matrix of two types is one."""
+    return json.dumps(dict(problem.pattern), sort_keys=True)
 
 
 def of_problems(problems: Sequence[CorpusProblem]) -> Grid:

@@ -12,6 +12,7 @@ from sparsecc.research.harness import SPLITS, NoProblems
 from sparsecc.research.outcomes import judged
 from sparsecc.research.recorded import RecordedSpace
 from sparsecc.research.table import Table
+from sparsecc.selection.asking import ask
 from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.problem import Space, Strategy
 from sparsecc.targets import Target, known_target
@@ -78,7 +79,7 @@ def _regret(
         problem, target=target, space=seen, libraries=libraries & problem_libraries(target),
         measure=None,
     )  # fmt: skip
-    ranked = [r for r in strategy.rank(problem) if r.candidate in back]
+    ranked = [r for r in ask(strategy, problem) if r.candidate in back]
     there = [replace(r, candidate=back[r.candidate]) for r in ranked]
     outcome = judged(table.problems[id], table, there)
     return None if outcome.failure else outcome.regret

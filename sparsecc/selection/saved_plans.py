@@ -8,12 +8,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, cast
 
 from sparsecc.diagnostics import FileError, UsageError
 from sparsecc.selection.candidate import Candidate
 
 MAX_BYTES = 1 << 20
+SHOWN = 100
+"""Characters of a program in a message."""
 KEYS = ("formats", "engines", "schedules", "out", "target", "program")
 
 
@@ -34,6 +37,13 @@ class OtherTarget(UsageError):
     help_text = "compile for target {made}, or choose a plan for {wanted}"
 
 
+class OtherProgram(UsageError):
+    text = "the plan is of the program {made!r}, not of {wanted!r}"
+    help_text = (
+        "take the plan of this program, or leave 'program' out of it: then it only has to fit"
+    )
+
+
 @dataclass(frozen=True)
 class SavedPlan:
     """A candidate that names every operand; ``out``: the format of the result, where one was asked for."""
@@ -42,7 +52,7 @@ class SavedPlan:
     out: str | None = None
     target: str | None = None
     program: str | None = None
-    """For readers."""
+    """The text that it was made for."""
 
     def text(self) -> str:
         """As JSON."""
@@ -56,6 +66,15 @@ class SavedPlan:
             raise OtherTarget(made=self.target, wanted=target)
         return self
 
+    def for_program(self, text: str) -> SavedPlan:
+        """Itself, if it was made for this text; spaces do not count. Raises OtherProgram."""
+        if self.program is not None and self.program.split() != text.split():
+            made, wanted = (
+                shorten(part, SHOWN, placeholder=" ...") for part in (self.program, text)
+            )
+            raise OtherProgram(made=made, wanted=wanted)
+        return self
+
 
 def plan_of(given: object) -> SavedPlan:
     """The plan of a Candidate, a mapping, JSON text, or a file of it. Raises BadPlan, PlanUnreadable."""
@@ -65,7 +84,7 @@ def plan_of(given: object) -> SavedPlan:
         return SavedPlan(given)
     if isinstance(given, Mapping):
         return _checked(cast("Mapping[object, object]", given))
-    if isinstance(given, str) and given.lstrip().startswith("{"):
+    if isinstance(given, str) and _is_json(given):
         return _parsed(given, "")
     if isinstance(given, str | Path):
         return _parsed(_read(Path(given)), str(given))
@@ -84,13 +103,40 @@ def _read(path: Path) -> str:
         raise PlanUnreadable(problem=problem, place=str(path)) from None
 
 
+def _is_json(text: str) -> bool:
+    """Whether a text is JSON, if perhaps not that of a plan, and no name of a file."""
+    if text.lstrip().startswith(("{", "[")):
+        return True
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return not Path(text).exists()
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise Repeated(f"it says {twice!r} twice")
+    return found
+
+
+class Repeated(Exception):
+    """A key that stands in an object twice."""
+
+
 def _parsed(text: str, place: str) -> SavedPlan:
     try:
-        data: object = json.loads(text)
+        data: object = json.loads(text, object_pairs_hook=_unique)
+    except Repeated as error:
+        raise BadPlan(problem=str(error), place=place) from None
     except (ValueError, RecursionError) as error:
         raise BadPlan(problem=f"no JSON: {error}", place=place) from None
     if not isinstance(data, dict):
-        raise BadPlan(problem="its JSON is no object", place=place)
+        shown = shorten(text, SHOWN, placeholder=" ...")
+        raise BadPlan(problem=f"its JSON, {shown}, is no object", place=place)
     return _checked(cast("dict[object, object]", data), place)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,17 @@ MISFITS: list[tuple[Any, str]] = [
     ({"format": {"A": "CSR"}}, "it has no entry 'format'"),
     ({}, "it has to have the entry 'formats'"),
     ("{", "no JSON"),
+    ("null", "its JSON, null, is no object"),
+    ("5", "its JSON, 5, is no object"),
+    (" []", "its JSON, [], is no object"),
+    ('["CSR"]', 'its JSON, ["CSR"], is no object'),
+    ('"CSR"', "is no object"),
+    ('{"formats": {"A": "CSR"}, "formats": {"A": "CSC"}}', "it says 'formats' twice"),
+    ('{"formats": {"A": "CSR", "A": "CSC"}}', "it says 'A' twice"),
+    (
+        {"formats": {"A": "CSR"}, "program": "y[i] = A[j,i] * x[j]"},
+        "is of the program 'y[i] = A[j,i] * x[j]', not of",
+    ),
     ("nowhere.json", "no such file"),
     (3, "it is int"),
 ]
@@ -103,8 +115,28 @@ MISFITS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("plan", "problem"), MISFITS, ids=[m[1] for m in MISFITS])
 def test_plans_that_do_not_fit(plan: Any, problem: str) -> None:
-    with pytest.raises(SparseccError, match=problem.replace("[", r"\[")):
+    with pytest.raises(SparseccError, match=re.escape(problem)):
         sc.compile(SPMV, A=sc.Spec((None, None), "f64", "*"), x=X, plan=plan)
+
+
+def test_spaces_of_a_program_do_not_count() -> None:
+    spaced = {"formats": {"A": "CSR"}, "program": f"  {SPMV} \n".replace(" = ", "  =\n")}
+    given = sc.Spec((None, None), "f64", "*")
+    assert sc.compile(SPMV, A=given, x=X, plan=spaced).formats["A"] == "CSR"
+    told = json.loads(sc.compile(SPMV, A=A, x=X, formats={"A": "CSR"}).plan_json())
+    with pytest.raises(SparseccError, match="is of the program"):
+        sc.compile("y[i] = A[i,j] * x[j] * 2", A=given, x=X, plan=told)
+    del told["program"]
+    assert sc.compile("y[i] = A[i,j] * x[j] * 2", A=given, x=X, plan=told).formats["A"] == "CSR"
+
+
+def test_a_file_may_be_named_like_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "5").write_text('{"formats": {"A": "CSC"}}')
+    monkeypatch.chdir(tmp_path)
+    assert sc.compile(SPMV, A=A, x=X, plan="5").formats["A"] == "CSC"
+    (tmp_path / "5").write_text("null")
+    with pytest.raises(SparseccError, match="null, is no object"):
+        sc.compile(SPMV, A=A, x=X, plan="5")
 
 
 # -- conversions -----------------------------------------------------------------------------------

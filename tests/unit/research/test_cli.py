@@ -60,6 +60,13 @@ def test_run_of_several(table: str, capsys: Capture) -> None:
     assert "it does not like squares" in out
 
 
+def test_a_strategy_that_raises_is_reported(table: str, capsys: Capture) -> None:
+    out = done(capsys, "run", "--strategy", "tests.unit.research.toys:Divides", "--corpus", table,
+               "--all")  # fmt: skip
+    assert "strategy 'odd' fails: ZeroDivisionError: division by zero" in out
+    assert "not decided by odd" in out
+
+
 def test_json(table: str, capsys: Capture) -> None:
     found = json.loads(done(capsys, "run", "--strategy", MEASURES, "--corpus", table, "--json"))
     assert found["split"] == "held-out"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sparsecc as sc
-from sparsecc.research import corpus, generator
+from sparsecc.research import corpus, generator, report
 from sparsecc.research.corpus import CorpusProblem, Matrix, of_matrix, problems
 from sparsecc.research.operations import OPERATIONS, NotOneProduct, expression_of
 from sparsecc.selection.problem import Access, Problem
@@ -164,3 +165,14 @@ def test_shapes_are_known_before_patterns_are_made() -> None:
 def test_unknown_corpora() -> None:
     with pytest.raises(corpus.UnknownCorpus, match="no corpus 'cpus'"):
         problems("cpus")
+
+
+def test_the_document_counts_them() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "research.md").read_text(encoding="utf-8")
+    for name, what in (("cpu", "tensors"), ("gpu", "matrices")):
+        found = corpus.problems(name)
+        patterns = len({str(sorted(p.pattern.items())) for p in found})
+        said = f"`{name}` has {len(found)} problems on {patterns} {what}"
+        assert said in " ".join(text.split())
+        *_, last = report.of_corpus(name, found).rows
+        assert last[-2] == str(patterns)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from math import inf, sqrt
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,16 @@ from sparsecc.selection.candidate import Candidate, Ranked
 from sparsecc.selection.problem import Problem, Strategy
 from sparsecc.targets import known_target
 from tests.unit.research.tiny import BSR, CSR, DENSE, SCIPY, tiny, without
-from tests.unit.research.toys import ELL, Always, Measures, Nothing, Predicts, Refuses, ToySpace
+from tests.unit.research.toys import (
+    ELL,
+    Always,
+    Measures,
+    Nothing,
+    Odd,
+    Predicts,
+    Refuses,
+    ToySpace,
+)
 
 TABLE = tiny()
 
@@ -128,13 +138,84 @@ def test_failures_are_no_zeros() -> None:
     found = summary(Refuses())
     assert (found.all.problems, found.all.failed) == (6, 2)
     assert found.failures == {"it does not like squares": 2}
-    assert summary(Nothing()).failures == {"it ranked no plan": 8}
+    assert summary(Nothing()).failures == {
+        "strategy 'nothing' can't be used: rank() gives no plan; staying dense is always legal": 8
+    }
     assert summary(Nothing()).all.regret is None
     assert summary(Always(ELL)).failures == {
         "it chose A=ELL by generated, which was not measured": 8
     }
     (why,) = summary(Always(SCIPY)).failures
     assert "failed when it was measured: there is no SciPy" in why
+
+
+TEXT: Any = "text"
+ANSWERS: list[tuple[Callable[[Problem], Any], str]] = [
+    (lambda p: 1 / 0, "strategy 'odd' fails: ZeroDivisionError: division by zero"),
+    (lambda p: [Ranked(p.candidates[99])], "'odd' fails: IndexError"),
+    (lambda p: 5, "rank() gives int, no sequence of Ranked"),
+    (lambda p: None, "rank() gives NoneType"),
+    (lambda p: (Ranked(c) for c in p.candidates), "rank() gives generator"),
+    (lambda p: ["x"], "rank() gives 'x' among its plans"),
+    (lambda p: [Ranked(CSR), CSR], "among its plans, no Ranked"),
+    (lambda p: [Ranked(TEXT)], "no Ranked of a Candidate"),
+    (lambda p: [Ranked(CSR, TEXT)], "rank() gives 'text' as the seconds"),
+]
+
+
+@pytest.mark.parametrize(("answer", "why"), ANSWERS)
+def test_what_strategies_raise_and_answer_is_their_failure(
+    answer: Callable[[Problem], Any], why: str
+) -> None:
+    found = summary(Odd(answer))
+    assert (found.all.problems, found.all.failed) == (0, 8)
+    (text,) = found.failures
+    assert "'odd'" in text and why in text and found.failures[text] == 8
+    assert why in report.undecided(found)[0].markdown()
+    cell = transfer.transfer(Odd(answer), TABLE, "cpu", None, "all")
+    assert (cell.problems, cell.failed) == (0, 8)
+
+
+NO_CHOICES: list[Callable[[Problem], Any]] = [
+    lambda p: [],
+    lambda p: 1 / 0,
+    lambda p: [Ranked(ELL)],
+]
+
+
+@pytest.mark.parametrize("answer", NO_CHOICES)
+def test_failing_where_calls_are_told_is_counted(answer: Callable[[Problem], Any]) -> None:
+    def steady(problem: Problem) -> Any:
+        return [Ranked(CSR)] if problem.calls != 10 else answer(problem)
+
+    made = run(Odd(steady))
+    found = metrics.summary(made, TABLE)
+    assert (found.all.problems, found.all.failed) == (8, 0)
+    assert found.amortised[10.0] == (None, None, 0, 8)
+    assert found.amortised[100.0][2:] == (8, 0)
+    (why,) = found.failures
+    assert why.startswith("told of 10 calls: ") and found.failures[why] == 8
+    shown = {grid.title: grid.rows for grid in report.details(found)}
+    rows = {
+        row[0]: row[1:]
+        for row in shown["conversions spread over calls, which the strategy is told"]
+    }
+    assert rows["10"] == ("0", "8", "-", "-") and rows["100"][:2] == ("8", "0")
+    assert shown["not decided by odd"] == ((why, "8"),)
+    assert found.to_json()["amortised"]["10"]["failed"] == 8
+
+
+def test_failing_where_no_calls_are_told_loses_no_other_row() -> None:
+    found = summary(Odd(lambda p: [Ranked(CSR)] if p.calls else 1 / 0))
+    assert found.amortised[10.0][2:] == (8, 0)
+    assert found.amortised[inf] == (None, None, 0, 8)
+
+
+def test_many_reasons_are_counted() -> None:
+    many = replace(summary(Nothing()), failures={f"reason {n}|": 1 for n in range(15)})
+    (grid,) = report.undecided(many)
+    assert grid.rows[-1] == ("... and 3 more reasons", "3")
+    assert "reason 3\\|" in grid.markdown()
 
 
 def test_plans_without_times() -> None:
@@ -166,7 +247,11 @@ def test_progress_is_told() -> None:
     assert seen == [(n, 8) for n in range(1, 9)]
 
 
-@pytest.mark.parametrize("strategy", [Predicts(), Refuses(), Always(BSR)], ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "strategy",
+    [Predicts(), Refuses(), Always(BSR), Odd(lambda p: [] if p.calls else [Ranked(CSR)])],
+    ids=lambda s: s.name,
+)
 def test_results_are_read_back(strategy: Strategy, tmp_path: Path) -> None:
     made = run(strategy)
     path = tmp_path / "results.csv"

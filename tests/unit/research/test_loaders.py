@@ -129,6 +129,16 @@ def test_all_bad_files_are_named(folder: Path) -> None:
         assert text in told
 
 
+def test_what_is_no_file_is_named_too(folder: Path) -> None:
+    (folder / "gone.mtx").symlink_to(folder / "nowhere.mtx")
+    (folder / "dir.mtx").mkdir()
+    with pytest.raises(FileError) as caught:
+        loaders.load(folder)
+    text = str(caught.value)
+    assert "gone.mtx" in text and "it is a link to nothing" in text
+    assert "dir.mtx" in text and "it is a folder" in text
+
+
 def test_folders_without_files(tmp_path: Path) -> None:
     with pytest.raises(loaders.NoFiles):
         loaders.problems(tmp_path, "cpu")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from sparsecc.diagnostics import PassError
 from sparsecc.selection.candidate import Candidate, Ranked, Refusal
@@ -75,3 +76,22 @@ class Nothing:
 
     def rank(self, problem: Problem) -> Sequence[Ranked]:
         return []
+
+
+class Odd:
+    """Answers what it is told to."""
+
+    name = "odd"
+
+    def __init__(self, answer: Callable[[Problem], Any]) -> None:
+        self.answer = answer
+
+    def rank(self, problem: Problem) -> Any:
+        return self.answer(problem)
+
+
+class Divides(Odd):
+    """By zero."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda problem: 1 / 0)

@@ -388,3 +388,80 @@ func.func @f(%A: tensor<4x4xf64, #sparse_tensor.encoding<*>> {sparsecc.stored = 
   } -> tensor<4xf64>
   return %y : tensor<4xf64>
 }
+
+// -----
+
+// RUN: sparsecc opt %s -p 'select-formats{calls=-1}'
+// expected-error {{calls is '-1', but it is a number of calls, above 0}}
+func.func @f(%x: tensor<4xf64>) -> tensor<4xf64> {
+  return %x : tensor<4xf64>
+}
+
+// -----
+
+// RUN: sparsecc opt %s -p 'select-formats{sizes=m=3}'
+// expected-error {{sizes is 'm=3', but it names extents}}
+func.func @f(%x: tensor<4xf64>) -> tensor<4xf64> {
+  return %x : tensor<4xf64>
+}
+
+// -----
+
+// RUN: sparsecc opt %s -p 'select-formats{target=nope}'
+// expected-error {{there is no target 'nope'}}
+func.func @f(%x: tensor<4xf64>) -> tensor<4xf64> {
+  return %x : tensor<4xf64>
+}
+
+// -----
+
+// RUN: sparsecc opt %s -p 'select-formats{entry=nosuch}'
+// expected-error {{entry names @nosuch, which the program does not have}}
+func.func @f(%x: tensor<4xf64>) -> tensor<4xf64> {
+  return %x : tensor<4xf64>
+}
+
+// -----
+
+// RUN: sparsecc opt %s -p 'select-formats{calls=1 calls=2}'
+// expected-error {{option calls of pass select-formats is given twice}}
+func.func @f(%x: tensor<4xf64>) -> tensor<4xf64> {
+  return %x : tensor<4xf64>
+}
+
+// -----
+
+// RUN: sparsecc opt %s -p 'select-formats{strategy=roofline}'
+// expected-error {{function @f has no body}}
+func.func private @f(tensor<4xf64>) -> tensor<4xf64>
+
+// -----
+
+// RUN: sparsecc opt %s -p 'sparsify'
+// expected-error {{function @f has no body}}
+func.func private @f(tensor<4xf64>) -> tensor<4xf64>
+
+// -----
+
+// RUN: sparsecc opt %s -p 'select-formats'
+// expected-error {{function @f has 2 blocks}}
+func.func @f(%x: tensor<4xf64>) -> tensor<4xf64> {
+  cf.br ^bb1
+^bb1:
+  return %x : tensor<4xf64>
+}
+
+// -----
+
+// RUN: sparsecc opt %s -p 'select-formats{strategy=roofline}'
+// expected-error {{formats can't be chosen where tensor A has elements of type i7}}
+func.func @f(%A: tensor<4x4xi7, #sparse_tensor.encoding<*>>, %x: tensor<4xi7>, %z: tensor<4xi7>) -> tensor<4xi7> {
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+    ins(%A, %x : tensor<4x4xi7, #sparse_tensor.encoding<*>>, tensor<4xi7>) outs(%z : tensor<4xi7>) {
+  ^bb0(%a: i7, %b: i7, %c: i7):
+    %0 = arith.muli %a, %b : i7
+    %1 = arith.addi %c, %0 : i7
+    linalg.yield %1 : i7
+  } -> tensor<4xi7>
+  return %y : tensor<4xi7>
+}
