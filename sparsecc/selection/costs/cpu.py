@@ -27,7 +27,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sparsecc.selection.costs.facts import LINE, Facts, chained, levels, lines_of, stream, uneven
+from sparsecc.selection.costs.facts import (
+    LINE,
+    Facts,
+    chained,
+    dense_product,
+    levels,
+    lines_of,
+    stream,
+    uneven,
+)
 from sparsecc.selection.costs.work import Work
 from sparsecc.selection.footprint import Footprint, block_of, fibers, order_of
 from sparsecc.selection.operations import GENERAL, MTTKRP, SDDMM, SPMM, SPMV
@@ -56,6 +65,11 @@ def turned(fmt: str, by_rows: bool) -> str:
     return fmt if by_rows else swap.get(fmt, fmt)
 
 
+def _walked(fmt: str) -> bool:
+    """Whether loops of a family of their own go along a matrix; what others (bitmaps, diagonals) cost is general."""
+    return fmt.startswith("BSR") or fmt in WALKS
+
+
 def walk_of(fmt: str) -> str:
     """How loops go along a matrix."""
     return "blocks" if fmt.startswith("BSR") else WALKS[fmt]
@@ -80,9 +94,14 @@ def vector_steps(columns: int, item: int, contiguous: bool) -> tuple[int, int, i
 def work(facts: Facts, engine: str, sizes: Sizes) -> Work:
     """The work of an expression."""
     kind = facts.operation.kind
+    matrix = facts.operation.matrix
     if engine == "blas":
         return _blas(facts, sizes)
-    if engine == "scipy":
+    if matrix is None or kind not in (SPMV, SPMM, SDDMM, MTTKRP):
+        return _general(facts, sizes)
+    if kind != MTTKRP and not _walked(facts.format_of(matrix.name)):
+        return _general(facts, sizes)
+    if engine == "scipy" and kind in (SPMV, SPMM):
         return _scipy(facts, sizes)
     return GENERATED[kind](facts, sizes)
 
@@ -286,19 +305,19 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
 
 
 def _blas(facts: Facts, sizes: Sizes) -> Work:
-    _, n, k, t, item = _operands(facts)
-    whole = float(n * k + (n + k) * t) * item
+    product = dense_product(facts)
+    item = facts.item(facts.operation.expression.result.name)
+    n, k, t = product.rows, product.summed, product.columns
+    batch = product.batch
+    whole = float(product.elements) * item
     moved = _streamed(whole, whole, sizes)
-    if facts.operation.kind == SPMV or t == 1:
-        return Work("blas-vector", moved, {"mac": float(n * k)}, {}, {"call": 1})
+    if product.vector or t == 1:
+        return Work("blas-vector", moved, {"mac": float(batch * n * k * t)}, {}, {"call": 1})
     # Of f32 a vector holds twice as many.
-    macs = float(n * k * t) * item / 8
+    macs = float(batch * n * k * t) * item / 8
+    weight, rest = float(batch * n * k * item), float(batch * (n + k) * t * item)
     return Work(
-        "blas-matrix",
-        moved,
-        {"mac": macs, "weight": float(n * k * item), "result": float((n + k) * t * item)},
-        {},
-        {"call": 1},
+        "blas-matrix", moved, {"mac": macs, "weight": weight, "result": rest}, {}, {"call": 1}
     )
 
 
