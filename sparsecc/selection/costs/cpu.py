@@ -65,8 +65,10 @@ def turned(fmt: str, by_rows: bool) -> str:
     return fmt if by_rows else swap.get(fmt, fmt)
 
 
-def _walked(fmt: str) -> bool:
-    """Whether loops of a family of their own go along a matrix; what others (bitmaps, diagonals) cost is general."""
+def _walked(fmt: str, rank: int) -> bool:
+    """Whether loops of a family of their own go along a tensor; what others (bitmaps, diagonals) cost is general."""
+    if rank != 2:
+        return fmt == "dense" or fmt.startswith(("COO", "CSF"))
     return fmt.startswith("BSR") or fmt in WALKS
 
 
@@ -97,9 +99,7 @@ def work(facts: Facts, engine: str, sizes: Sizes) -> Work:
     matrix = facts.operation.matrix
     if engine == "blas":
         return _blas(facts, sizes)
-    if matrix is None or kind not in (SPMV, SPMM, SDDMM, MTTKRP):
-        return _general(facts, sizes)
-    if kind != MTTKRP and not _walked(facts.format_of(matrix.name)):
+    if matrix is None or not _walked(facts.format_of(matrix.name), len(matrix.indices)):
         return _general(facts, sizes)
     if engine == "scipy" and kind in (SPMV, SPMM):
         return _scipy(facts, sizes)

@@ -102,7 +102,7 @@ class PlanSpace:
     ) -> Iterator[Candidate]:
         formats = {name: found[0] for name, found in choices.items()}
         operands = {name: found for name, found in choices.items() if AS_INFERRED not in found}
-        first = next(iter(operands.values()), [])
+        first = next(iter(operands.values()), list[str]())
         for fmt in (f for f in first if all(f in c for c in operands.values())):
             yield self._with_engines(problem, dict.fromkeys(operands, fmt), engines)
         seen: dict[tuple[tuple[str, str], ...], Candidate] = {}
@@ -172,7 +172,7 @@ def _named(formats: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_idle(problem: Problem, formats: Mapping[str, str]) -> bool:
-    """Whether a plan names the format of a temporary that it would have anyway: another plan says less, and the same."""
+    """Whether a plan names the format of a temporary that it would have anyway: another plan says the same."""
     named = [name for name in problem.temporaries if name in formats]
     if not named or problem.inferred is None:
         return False
