@@ -86,6 +86,14 @@ def open_operands(view: View) -> list[str]:
     return [t.name for t in known if t.open and len(t.shape) > 1]
 
 
+def temporaries(view: View) -> tuple[str, ...]:
+    """The open results that the function does not return."""
+    last = view.function.body.block.last_op
+    returned = set(last.operands) if last is not None else set[SSAValue]()
+    made = dict.fromkeys(e.result.name for e in view.expressions)
+    return tuple(n for n in made if view.tensors[n].open and view.values[n] not in returned)
+
+
 def apply_plan(view: View, plan: Candidate, who: str) -> None:
     """Write a plan into the function that was viewed. Raises PlanMisfit, PlanUnfit."""
     plan = fitted(view, plan, who)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from sparsecc.diagnostics import PassError
-from sparsecc.passes.selection.apply_plan import fitted, open_operands
+from sparsecc.passes.selection.apply_plan import fitted, open_operands, temporaries
 from sparsecc.passes.selection.keep_meaning import SameMeaning, unsafe_operation
 from sparsecc.passes.selection.read_problem import View
+from sparsecc.passes.selection.result_formats import ResultFormats
 from sparsecc.selection.asking import ask
 from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.decision import Decision
@@ -45,7 +46,9 @@ def choose_plan(view: View, strategy: Strategy, around: Circumstances) -> Decisi
     if operation := unsafe_operation(view.generics):
         space = SameMeaning(space, operation)
     problem = view.problem(around.target, space, around.calls, around.sizes, there)
-    problem = replace(problem, measure=around.measure)
+    problem = replace(
+        problem, measure=around.measure, inferred=ResultFormats(view), temporaries=temporaries(view)
+    )
     name = strategy.name
     start = perf_counter()
     ranked = ask(strategy, problem)
@@ -59,8 +62,13 @@ def choose_plan(view: View, strategy: Strategy, around: Circumstances) -> Decisi
 
 def _check_legal(view: View, problem: Problem, plan: Candidate, name: str) -> None:
     """Raise IllegalPlan for what the target's space has not among its plans."""
-    operands = frozenset(open_operands(view))
-    wanted = _essence(plan, operands)
+    named = dict(plan.formats)
+    for name in problem.temporaries:  # one whose format is named, and would be that anyway
+        others = {n: f for n, f in named.items() if n != name}
+        if name in named and problem.formats_of(others).get(name) == named[name]:
+            named = others
+    operands = frozenset((*open_operands(view), *problem.temporaries))
+    wanted = _essence(replace(plan, formats=tuple(sorted(named.items()))), operands)
     count = len(view.expressions)
     for known in problem.candidates:
         engines = known.engines * count if len(known.engines) == 1 else known.engines
@@ -76,7 +84,7 @@ def _check_legal(view: View, problem: Problem, plan: Candidate, name: str) -> No
 
 
 def _essence(plan: Candidate, operands: frozenset[str]) -> tuple[object, ...]:
-    """What is compared of plans: formats of open operands, and engines."""
+    """What is compared of plans: formats of open operands and of temporaries, and engines."""
     return tuple(pair for pair in plan.formats if pair[0] in operands), plan.engines
 
 

@@ -23,7 +23,7 @@ def ask(strategy: Strategy, problem: Problem) -> tuple[Ranked, ...]:
     Raises StrategyFailed, BadStrategy, and what the strategy raises of ours."""
     name = strategy.name
     try:
-        given: object = strategy.rank(problem)
+        given = cast(object, strategy.rank(problem))
         if isinstance(given, Sequence):
             given = tuple(cast("Sequence[object]", given))
     except SparseccError:

@@ -41,7 +41,7 @@ def block_of(name: str) -> tuple[int, int] | None:
 
 def order_of(name: str) -> tuple[int, ...]:
     """The dimensions of ``CSF(2,0,1)``, outer to inner; of ``CSF`` none, which means as they come."""
-    inside = name.partition("(")[2].rstrip(")")
+    inside = name[4:-1] if name.startswith("CSF(") else ""
     return tuple(int(part) for part in inside.split(",")) if inside else ()
 
 

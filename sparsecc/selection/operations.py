@@ -73,13 +73,14 @@ def operation_of(
     formats: Mapping[str, str] | None = None,
 ) -> Operation:
     """What an expression is from the side of an operand; of the first one that may be sparse if none is named.
-    ``formats``: of open tensors in a plan; those without one may be sparse."""
+    ``formats``: of open tensors in a plan; those without one may be sparse, results if those of sparse operands are."""
+    formats = {**problem.sparse_results, **(formats or {})}
     inputs = expression.inputs
     matrix = next(
         (
             a
             for a in inputs
-            if (a.name == name if name is not None else is_sparse(problem.tensors[a.name]))
+            if (a.name == name if name is not None else is_sparse(problem.tensors[a.name], formats))
         ),
         None,
     )
@@ -165,6 +166,11 @@ def memory_order(tensor: Tensor, letters: str) -> str:
 @lru_cache(maxsize=512)
 def _is_dense(spelled: str, rank: int) -> bool:
     return parse_format(spelled, rank).is_dense
+
+
+def is_plain(spelled: str, rank: int) -> bool:
+    """Whether a spelling names an array without blocks, in any order of its dimensions."""
+    return spelled == "dense" or _dense_order(spelled, rank) is not None
 
 
 @lru_cache(maxsize=512)

@@ -90,6 +90,10 @@ class Problem:
     libraries: frozenset[str] = frozenset()
     measure: Callable[[Candidate], float] | None = None
     """Seconds of a call of a plan, where plans can be measured; raises SparseccError where one can't run."""
+    inferred: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None
+    """The formats of results by name that follow from formats of operands by name; None: results count as dense."""
+    temporaries: tuple[str, ...] = ()
+    """Results that are open and stay inside the program: a plan may name their formats."""
     module: Any = None
     """The IR that it was read from, where there is one."""
 
@@ -106,6 +110,15 @@ class Problem:
     def refusals(self) -> tuple[Refusal, ...]:
         """The plans that one might think of and that are not legal."""
         return self._legal[1]
+
+    def formats_of(self, formats: Mapping[str, str]) -> Mapping[str, str]:
+        """The formats that a plan names, and those of the results that follow from them."""
+        return formats if self.inferred is None else {**self.inferred(formats), **formats}
+
+    @cached_property
+    def sparse_results(self) -> Mapping[str, str]:
+        """The formats of results where every open operand is stored sparsely."""
+        return {} if self.inferred is None else self.inferred({})
 
     def predict(self, candidate: Candidate) -> Ranked:
         """The time of a plan by the cost model, with its terms."""

@@ -15,8 +15,13 @@ from sparsecc.selection.costs import cpu, gpu
 from sparsecc.selection.costs.conversions import conversion_seconds
 from sparsecc.selection.costs.facts import Facts
 from sparsecc.selection.costs.work import Work, total
-from sparsecc.selection.operations import Operation, operands_to_choose, operation_of
-from sparsecc.selection.problem import Expression, Problem
+from sparsecc.selection.operations import (
+    Operation,
+    is_plain,
+    operands_to_choose,
+    operation_of,
+)
+from sparsecc.selection.problem import Expression, Problem, Tensor
 
 DOUBT = "doubt"
 """A term that is not part of the time: the seconds by which a prediction may be off."""
@@ -32,7 +37,7 @@ def work_of(
     problem: Problem, candidate: Candidate, calibration: Calibration
 ) -> list[tuple[Work, Facts]]:
     """The work of each expression of a plan."""
-    formats = dict(candidate.formats)
+    formats = problem.formats_of(dict(candidate.formats))
     make = WORK[problem.target.backend]
     found: list[tuple[Work, Facts]] = []
     for expression, engine in zip(problem.expressions, candidate.engines, strict=True):
@@ -44,12 +49,15 @@ def work_of(
 def seen_from(problem: Problem, expression: Expression, formats: Mapping[str, str]) -> Operation:
     """The expression from the side of the operand that the plan stores sparsely; of the first open one if none."""
     inputs = [a.name for a in expression.inputs]
-    stored = [
-        n for n in inputs if (formats.get(n) or problem.tensors[n].format or "dense") != "dense"
-    ]
+    stored = [n for n in inputs if _is_sparse(problem.tensors[n], formats)]
     open_ones = [n for n in inputs if n in formats]
     name = (stored or open_ones or [None])[0]
     return operation_of(problem, expression, name, formats)
+
+
+def _is_sparse(tensor: Tensor, formats: Mapping[str, str]) -> bool:
+    spelled = formats.get(tensor.name) or tensor.format or "dense"
+    return not is_plain(spelled, len(tensor.shape))
 
 
 def predict(

@@ -19,8 +19,10 @@ larger), as in storage's graph of conversions:
 
 from __future__ import annotations
 
+from sparsecc.formats import parse_format
 from sparsecc.selection.calibrations import Calibration
 from sparsecc.selection.footprint import footprint, order_of
+from sparsecc.selection.operations import is_plain
 from sparsecc.statistics import Statistics
 
 FAMILY = "conversion"
@@ -29,14 +31,25 @@ ROUTES = (
 )  # fmt: skip
 
 
+def _in_short(fmt: str, rank: int) -> str:
+    """A format as routes name it: ``dense``, or ``dense:1,0`` in another order of dimensions."""
+    if fmt == "dense" or not is_plain(fmt, rank):
+        return fmt
+    order = parse_format(fmt, rank).dim_order
+    plain = order == tuple(range(rank))
+    return "dense" if plain else "dense:" + ",".join(map(str, order))
+
+
 def family_of(fmt: str) -> str:
-    return fmt.partition("(")[0]
+    return "dense" if fmt.startswith("dense") else fmt.partition("(")[0]
 
 
 def listed_by(fmt: str, rank: int) -> tuple[int, ...]:
     """The order of dimensions in which a format lists its entries; empty for blocks."""
-    if fmt in ("CSC", "DCSC", "dense:1,0"):
+    if fmt in ("CSC", "DCSC"):
         return (1, 0)
+    if fmt.startswith("dense:"):
+        return tuple(map(int, fmt.removeprefix("dense:").split(",")))
     if fmt.startswith("CSF"):
         return order_of(fmt) or tuple(range(rank))
     return () if fmt.startswith("BSR") else tuple(range(rank))
@@ -46,6 +59,7 @@ def route(source: str, wanted: str, rank: int) -> str:
     """How one format becomes another; empty if nothing is to be done."""
     if source == wanted:
         return ""
+    source, wanted = _in_short(source, rank), _in_short(wanted, rank)
     families = {family_of(source), family_of(wanted)}
     same = listed_by(source, rank) == listed_by(wanted, rank)
     for family, by in (("2:4+CSR", "share"), ("2:4", "pack"), ("BITMAP", "bits")):
@@ -67,7 +81,8 @@ def route(source: str, wanted: str, rank: int) -> str:
 def amounts(source: str, wanted: str, s: Statistics) -> tuple[str, dict[str, float]]:
     """The route, and the entries and places that it touches."""
     by = route(source, wanted, len(s.shape))
-    places = max(footprint(fmt, s).entries for fmt in (source, wanted))
+    kinds = ("dense" if is_plain(f, len(s.shape)) else f for f in (source, wanted))
+    places = max(footprint(fmt, s).entries for fmt in kinds)
     if "BITMAP" in (source, wanted):
         places = max(places, footprint("dense", s).entries)
     return by, {"entry": float(s.nnz), "cell": places - s.nnz, "call": 1.0}

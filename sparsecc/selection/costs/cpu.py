@@ -34,6 +34,7 @@ from sparsecc.selection.costs.facts import (
     Facts,
     again_soon,
     chained,
+    dense_product,
     levels,
     lines_of,
     scattered,
@@ -73,6 +74,13 @@ def turned(fmt: str, by_rows: bool) -> str:
     return fmt if by_rows else swap.get(fmt, fmt)
 
 
+def _walked(fmt: str, rank: int) -> bool:
+    """Whether loops of a family of their own go along a tensor; what others (bitmaps, diagonals) cost is general."""
+    if rank != 2:
+        return fmt == "dense" or fmt.startswith(("COO", "CSF"))
+    return fmt.startswith("BSR") or fmt in WALKS
+
+
 def walk_of(fmt: str) -> str:
     """How loops go along a matrix."""
     return "blocks" if fmt.startswith("BSR") else WALKS[fmt]
@@ -97,9 +105,12 @@ def vector_steps(columns: int, item: int, contiguous: bool) -> tuple[int, int, i
 def work(facts: Facts, engine: str, sizes: Sizes) -> Work:
     """The work of an expression."""
     kind = facts.operation.kind
+    matrix = facts.operation.matrix
     if engine == "blas":
         return _blas(facts, sizes)
-    if engine == "scipy":
+    if matrix is None or not _walked(facts.format_of(matrix.name), len(matrix.indices)):
+        return _general(facts, sizes)
+    if engine == "scipy" and kind in (SPMV, SPMM):
         return _scipy(facts, sizes)
     return GENERATED[kind](facts, sizes)
 
@@ -311,20 +322,20 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
 
 
 def _blas(facts: Facts, sizes: Sizes) -> Work:
-    _, n, k, t, item = _operands(facts)
-    whole = float(n * k + (n + k) * t) * item
-    result = float(n * t * item)
+    product = dense_product(facts)
+    item = facts.item(facts.operation.expression.result.name)
+    n, k, t = product.rows, product.summed, product.columns
+    batch = product.batch
+    whole = float(product.elements) * item
+    result = float(batch * n * t * item)
     moved = _streamed(whole - result, result, whole, sizes)
-    if facts.operation.kind == SPMV or t == 1:
-        return Work("blas-vector", moved, {"mac": float(n * k)}, {}, {"call": 1})
+    if product.vector or t == 1:
+        return Work("blas-vector", moved, {"mac": float(batch * n * k * t)}, {}, {"call": 1})
     # Of f32 a vector holds twice as many.
-    macs = float(n * k * t) * item / 8
+    macs = float(batch * n * k * t) * item / 8
+    weight, rest = float(batch * n * k * item), float(batch * (n + k) * t * item)
     return Work(
-        "blas-matrix",
-        moved,
-        {"mac": macs, "weight": float(n * k * item), "result": float((n + k) * t * item)},
-        {},
-        {"call": 1},
+        "blas-matrix", moved, {"mac": macs, "weight": weight, "result": rest}, {}, {"call": 1}
     )
 
 

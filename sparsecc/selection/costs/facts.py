@@ -12,16 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import expm1, log1p, prod
 
 from sparsecc.selection.footprint import ITEMSIZES, Footprint, blocks_of, footprint
-from sparsecc.selection.operations import Operation
+from sparsecc.selection.operations import SPMM, SPMV, Operation, is_plain
 from sparsecc.selection.problem import Problem, Tensor
+from sparsecc.selection.products import matrix_product
 from sparsecc.statistics import Statistics
 
 ASSUMED_EXTENT = 4096
 ASSUMED_COLUMNS = 16
 ASSUMED_DENSITY = 0.05
+PRODUCTS = (SPMV, SPMM)
+"""Operations that have letters of a matrix product."""
 LINE = 64
 """Bytes of a cache line."""
 LEVELS = ("l1", "l2", "l3", "dram")
@@ -57,8 +60,11 @@ class Facts:
         return self.problem.tensors[name]
 
     def format_of(self, name: str) -> str:
-        """The format of a tensor in the plan; results whose format is inferred count as dense."""
-        return self.formats.get(name) or self.tensor(name).format or "dense"
+        """The format of a tensor in the plan: ``dense`` in any order of its dimensions; results of which nobody says
+        what is inferred count as dense."""
+        tensor = self.tensor(name)
+        spelled = self.formats.get(name) or tensor.format or "dense"
+        return "dense" if is_plain(spelled, len(tensor.shape)) else spelled
 
     def item(self, name: str) -> int:
         """Bytes of an element."""
@@ -73,11 +79,71 @@ class Facts:
         cells = prod(shape)
         if self.format_of(name) == "dense":
             return plain_statistics(shape, tensor.dtype, cells)
+        density = self.made_density(name)
+        if density is not None:
+            self.notes.append(f"{name}'s entries are estimated from those of its operands")
+            return plain_statistics(shape, tensor.dtype, round(density * cells))
         self.notes.append(f"nothing is known of {name}'s entries: {ASSUMED_DENSITY:.0%} is assumed")
         return plain_statistics(shape, tensor.dtype, round(ASSUMED_DENSITY * cells))
 
+    def made_density(self, name: str) -> float | None:
+        """About which part of a result's cells holds an entry, if those of its operands stand anywhere; None of an
+        operand. A sum has at most the entries of all its operands."""
+        expression = next((e for e in self.problem.expressions if e.result.name == name), None)
+        if expression is None or name in (a.name for a in expression.inputs):
+            return None
+        parts = [self.density(a.name) for a in expression.inputs]
+        if not expression.product:
+            return min(1.0, sum(parts))
+        summed = set(expression.indices) - set(expression.result.indices)
+        terms = prod(self.extent(index) for index in summed)
+        each = prod(parts)
+        return 1.0 if each >= 1.0 else -expm1(terms * log1p(-each))
+
+    def density(self, name: str) -> float:
+        """The part of a tensor's cells that holds an entry: counted, estimated, or assumed."""
+        tensor = self.tensor(name)
+        if tensor.statistics is not None and tensor.statistics.nnz:
+            return tensor.statistics.density
+        if tensor.statistics is not None:
+            return 0.0
+        if self.format_of(name) == "dense":
+            return 1.0
+        made = self.made_density(name)
+        return ASSUMED_DENSITY if made is None else made
+
     def footprint(self, name: str, s: Statistics) -> Footprint:
         return footprint(self.format_of(name), s)
+
+
+@dataclass(frozen=True)
+class DenseProduct:
+    """The extents of ``batch`` products of dense matrices, as a library sees an expression. ``vector``: one operand has
+    no index but the summed one. ``elements``: of both operands and the result."""
+
+    batch: int
+    rows: int
+    summed: int
+    columns: int
+    vector: bool
+    elements: int
+
+
+def dense_product(facts: Facts) -> DenseProduct:
+    """The matrices of an expression that a library for dense ones takes, of any rank. Rows are those of the operand
+    whose side is looked at, else of the left one."""
+    operation = facts.operation
+    if operation.kind in PRODUCTS:
+        n, k, t = (facts.of_letter(letter) for letter in "nkt")
+        return DenseProduct(1, n, k, t, operation.kind == SPMV, n * k + (n + k) * t)
+    expression = operation.expression
+    accesses = (*expression.inputs, expression.result)
+    found = matrix_product(*(a.indices for a in accesses))
+    n, t = (1 if index is None else facts.extent(index) for index in (found.row, found.column))
+    batch = prod(facts.extent(index) for index in found.batch)
+    elements = sum(prod(facts.extent(index) for index in a.indices) for a in accesses)
+    vector = None in (found.row, found.column)
+    return DenseProduct(batch, n, facts.extent(found.summed), t, vector, elements)
 
 
 def plain_statistics(shape: tuple[int, ...], dtype: str, nnz: int) -> Statistics:

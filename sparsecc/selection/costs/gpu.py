@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import ceil
 
-from sparsecc.selection.costs.facts import Facts
+from sparsecc.selection.costs.facts import Facts, dense_product
 from sparsecc.selection.costs.work import Work
 from sparsecc.selection.footprint import block_of, footprint, largest
 from sparsecc.selection.operations import GENERAL, MTTKRP, SDDMM, SPMM, SPMV
@@ -47,13 +47,15 @@ Sizes = Mapping[str, float]
 
 def work(facts: Facts, engine: str, sizes: Sizes) -> Work:
     """The work of an expression."""
-    if engine != "generated":
-        return LIBRARIES[engine](facts, sizes)
     kind = facts.operation.kind
     matrix = facts.operation.matrix
+    if engine == "cublas":
+        return _cublas(facts, sizes)
     if kind in (SPMV, SPMM) and matrix is not None:
+        if engine != "generated":
+            return LIBRARIES[engine](facts, sizes)
         family = facts.format_of(matrix.name).partition("(")[0]
-        return PRODUCTS[family](facts, sizes)
+        return PRODUCTS.get(family, _general)(facts, sizes)
     return {SDDMM: _sddmm, MTTKRP: _general, GENERAL: _general}[kind](facts, sizes)
 
 
@@ -305,18 +307,22 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
 
 
 def _cublas(facts: Facts, sizes: Sizes) -> Work:
-    p = Product(facts)
-    cold = float(p.n * p.k * p.item)
-    if p.operation.kind == SPMV:
-        return Work(f"cublas-vector-{p.type}", {"cold": cold}, {}, {}, {"call": 1})
-    tokens = padded(p.t, 16, 64)
-    tiles = ceil(p.n / 128) * ceil(tokens / 128)
+    found = dense_product(facts)
+    name = facts.operation.expression.inputs[0].name
+    item, bits = facts.item(name), TYPES.get(facts.tensor(name).dtype, "32")
+    n, k, t, batch = found.rows, found.summed, found.columns, found.batch
+    cold = float(batch * n * k * item)
+    if found.vector:
+        return Work(f"cublas-vector-{bits}", {"cold": cold * t}, {}, {}, {"call": 1})
+    tokens = padded(t, 16, 64)
+    tiles = ceil(n / 128) * ceil(tokens / 128) * batch
+    warm = float(batch * t * (n + k) * item)
     return Work(
-        f"cublas-{p.type}",
-        {"cold": cold, "warm": p.warm},
-        {"mac": float(p.n * p.k * tokens)},
-        {"wave": waves(tiles, sizes) * p.k},
-        {"call": 1, "split": float(p.t <= 32 and p.k >= 1024 and tiles < sizes["processors"])},
+        f"cublas-{bits}",
+        {"cold": cold, "warm": warm},
+        {"mac": float(batch * n * k * tokens)},
+        {"wave": waves(tiles, sizes) * k},
+        {"call": 1, "split": float(t <= 32 and k >= 1024 and tiles < sizes["processors"])},
     )
 
 
@@ -363,7 +369,7 @@ PRODUCTS: dict[str, Callable[[Facts, Sizes], Work]] = {
     "dense": _dense, "2:4": _grouped, "2:4+CSR": _residual, "BSR": _blocks, "BITMAP": _bitmap,
     "CSR": _rows, "CSC": _rows,
 }  # fmt: skip
-"""Products by format."""
+"""Products by format; of any other it is the general path."""
 LIBRARIES: dict[str, Callable[[Facts, Sizes], Work]] = {
-    "cublas": _cublas, "cusparselt": _cusparselt, "cusparse": _cusparse,
+    "cusparselt": _cusparselt, "cusparse": _cusparse,
 }  # fmt: skip

@@ -36,8 +36,10 @@ def allowed(
     found: dict[tuple[int, tuple[str | None, ...]], list[str]] = {}
 
     def of(number: int, formats: Mapping[str, str]) -> Sequence[str]:
-        inputs = problem.expressions[number].inputs
-        key = (number, tuple(formats.get(a.name) for a in inputs))
+        expression = problem.expressions[number]
+        formats = problem.formats_of(formats)
+        accesses = (*expression.inputs, expression.result)
+        key = (number, tuple(formats.get(a.name) for a in accesses))
         if key not in found:
             found[key] = [
                 GENERATED,

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from sparsecc.selection import costs
 from sparsecc.selection.candidate import GENERATED, Candidate, Ranked, Refusal
-from sparsecc.selection.footprint import footprint, largest
+from sparsecc.selection.footprint import ITEMSIZES, footprint, largest
 from sparsecc.selection.operations import operands_to_choose
 from sparsecc.selection.problem import Expression, Problem, Tensor
 from sparsecc.selection.spaces import libraries
@@ -29,6 +29,8 @@ TINY = 1 << 20
 """Bytes below which waste is nobody's concern."""
 WASTE = 4.0
 """So many times the bytes of CSR is too much."""
+AS_INFERRED = ""
+"""Of a temporary: the plan does not name its format."""
 FULL = 0.95
 """The part of the cells from which blocks store what dense does."""
 
@@ -60,9 +62,10 @@ class PlanSpace:
             refusals += refused
         engines, refused = libraries.allowed(problem, choices)
         refusals += refused
-        readers = [[a.name for a in e.inputs if a.name in choices] for e in problem.expressions]
+        choices |= {name: [AS_INFERRED, "dense"] for name in _temporaries(problem)}
         count = prod(map(len, choices.values()))
-        if count * prod(max(len(engines(k, {})), 1) for k in range(len(readers))) <= LARGEST:
+        expressions = range(len(problem.expressions))
+        if count * prod(len(engines(k, {})) for k in expressions) <= LARGEST:
             plans = _all(problem, choices, engines)
         else:
             plans = self._descent(problem, choices, engines)
@@ -98,16 +101,19 @@ class PlanSpace:
         engines: libraries.Engines,
     ) -> Iterator[Candidate]:
         formats = {name: found[0] for name, found in choices.items()}
-        common = [f for f in next(iter(choices.values())) if all(f in c for c in choices.values())]
-        for fmt in common:
-            yield self._with_engines(problem, dict.fromkeys(choices, fmt), engines)
+        operands = {name: found for name, found in choices.items() if AS_INFERRED not in found}
+        first = next(iter(operands.values()), list[str]())
+        for fmt in (f for f in first if all(f in c for c in operands.values())):
+            yield self._with_engines(problem, dict.fromkeys(operands, fmt), engines)
         seen: dict[tuple[tuple[str, str], ...], Candidate] = {}
         for _ in range(ROUNDS):
             before = dict(formats)
             for name, found in choices.items():
                 best, least = formats[name], float("inf")
                 for fmt in found:
-                    trial = {**formats, name: fmt}
+                    trial = _named({**formats, name: fmt})
+                    if _is_idle(problem, trial):
+                        continue
                     key = tuple(sorted(trial.items()))
                     if key not in seen:
                         seen[key] = self._with_engines(problem, trial, engines)
@@ -139,10 +145,43 @@ def _all(
     problem: Problem, choices: Mapping[str, Sequence[str]], engines: libraries.Engines
 ) -> Iterator[Candidate]:
     for formats in product(*choices.values()):
-        named = dict(zip(choices, formats, strict=True))
+        named = _named(dict(zip(choices, formats, strict=True)))
+        if _is_idle(problem, named):
+            continue
         options = [engines(k, named) for k in range(len(problem.expressions))]
         for chosen in product(*options):
             yield Candidate.of(named, *chosen)
+
+
+def _temporaries(problem: Problem) -> Iterator[str]:
+    """Results inside the program that might be sparse, and that may be dense."""
+    for name in problem.temporaries:
+        tensor = problem.tensors[name]
+        if len(tensor.shape) < 2 or problem.sparse_results.get(name, "dense") == "dense":
+            continue
+        access = next(e.result for e in problem.expressions if e.result.name == name)
+        extents = [problem.extents.get(index) for index in access.indices]
+        known = [extent for extent in extents if extent is not None]
+        if len(known) == len(extents) and prod(known) * ITEMSIZES[tensor.dtype] <= MAX_DENSE_BYTES:
+            yield name
+
+
+def _named(formats: Mapping[str, str]) -> dict[str, str]:
+    """What a plan says: nothing of what is as it is inferred."""
+    return {name: fmt for name, fmt in formats.items() if fmt != AS_INFERRED}
+
+
+def _is_idle(problem: Problem, formats: Mapping[str, str]) -> bool:
+    """Whether a plan names the format of a temporary that it would have anyway: another plan says the same."""
+    named = [name for name in problem.temporaries if name in formats]
+    if not named or problem.inferred is None:
+        return False
+    given = {name: fmt for name, fmt in formats.items() if name not in named}
+    for name in named:
+        others = {**given, **{n: formats[n] for n in named if n != name}}
+        if problem.formats_of(others).get(name, "dense") == formats[name]:
+            return True
+    return False
 
 
 def too_large(tensor: Tensor, fmt: str) -> Refusal | None:

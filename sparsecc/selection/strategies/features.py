@@ -27,7 +27,7 @@ from math import log2, prod
 
 from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.costs import seen_from
-from sparsecc.selection.costs.facts import Facts, lines_of
+from sparsecc.selection.costs.facts import Facts, lines_of, plain_statistics
 from sparsecc.selection.footprint import blocks_of, footprint, largest
 from sparsecc.selection.operations import GENERAL, MTTKRP, SDDMM, SPMM, SPMV
 from sparsecc.selection.problem import Expression, Problem
@@ -60,10 +60,11 @@ def features(
     problem: Problem, expression: Expression, candidate: Candidate, engine: str
 ) -> list[float]:
     """The numbers of one expression in a plan, in the order of NAMES."""
-    formats = dict(candidate.formats)
+    formats = problem.formats_of(dict(candidate.formats))
     facts = Facts(problem, seen_from(problem, expression, formats), formats)
     operation = facts.operation
-    matrix = operation.matrix or expression.inputs[0]
+    # What has no operand is seen from its result.
+    matrix = operation.matrix or (*expression.inputs, expression.result)[0]
     s = facts.statistics(matrix.name, matrix.indices)
     fmt = facts.format_of(matrix.name)
     stored = footprint(fmt, s)
@@ -72,6 +73,8 @@ def features(
     dense = 0.0
     for access in (*operation.dense, expression.result):
         dense += prod(facts.extent(i) for i in access.indices) * facts.item(access.name)
+    if not s.shape:  # a number is a vector with one element
+        s = plain_statistics((1,), s.dtype, 1)
     first, last = s.shape[0], s.shape[-1]
     rows, columns = s.nnz / max(first, 1), s.nnz / max(last, 1)
     return [

@@ -35,7 +35,7 @@ class Fixed:
         wanted = {name: "CSR" if rank == 2 else "CSF" for name, rank in ranks.items()}
 
         def distance(plan: Candidate) -> tuple[int, int]:
-            others = sum(wanted[name] != fmt for name, fmt in plan.formats)
+            others = sum(wanted.get(name) != fmt for name, fmt in plan.formats)
             return others, sum(engine != GENERATED for engine in plan.engines)
 
         found = sorted(legal(problem, self.name), key=distance)
