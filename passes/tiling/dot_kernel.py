@@ -34,6 +34,7 @@ from sparsecc.passes.sparsification.kernel_arguments import buffer
 from sparsecc.passes.tiling.block_builder import BlockBuilder, Shape
 from sparsecc.passes.tiling.contraction_view import ContractionView, memory_order
 from sparsecc.passes.tiling.epilogues import Epilogue
+from sparsecc.passes.tiling.tile_arguments import refuse_large_types
 
 ORDER = "btnk"
 CASTS = {
@@ -71,6 +72,7 @@ class DotKernel:
         )
         known = list(generic.inputs)
         self.reads.sort(key=lambda r: known.index(r[0]) if r[0] in known else len(known))
+        refuse_large_types([*(value.type for value, _ in self.reads), result.type])
         self.letters = [c for c in ORDER if c in view.letters.values()]
         self.roles: list[str] = []
         self.types: list[Attribute] = []
