@@ -30,11 +30,11 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from sparsecc.dialects.reading import block_shape, block_type, element_type, strings
 from sparsecc.dialects.sparse_tensor.types import ranked_tensor
 from sparsecc.dialects.tile import ScheduleAttr, blocks
+from sparsecc.kernel import GRID
 from sparsecc.passes.sparsification.kernel_arguments import buffer
 from sparsecc.passes.tiling.block_builder import BlockBuilder, Shape
 from sparsecc.passes.tiling.contraction_view import ContractionView, memory_order
 from sparsecc.passes.tiling.epilogues import Epilogue
-from sparsecc.kernel import GRID
 from sparsecc.passes.tiling.tile_arguments import refuse_large_types
 
 ORDER = "btnk"

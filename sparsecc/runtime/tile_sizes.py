@@ -67,9 +67,14 @@ def _is_dense(tensor: Any) -> bool:
 
 
 def _aligned(tensor: Bound, size: int) -> bool:
-    """Whether a dense operand begins at a multiple of 16 bytes, and so do its rows and their ends."""
+    """Whether a dense operand begins at a multiple of 16 bytes, and so do its rows and their ends.
+
+    Rows that overlap (those of ``expand``), and those without elements, count as not aligned: bulk copies can't read
+    them, and code for rows that are not aligned has none."""
     inner = tensor.format.exprs[-1].dim
     steps = [s for dim, s in enumerate(tensor.strides) if dim != inner]
+    if min(steps) < max(1, tensor.shape[inner]):
+        return False
     words = (*steps, tensor.shape[inner])
     return tensor.words["values"] % 16 == 0 and all(n * size % 16 == 0 for n in words)
 

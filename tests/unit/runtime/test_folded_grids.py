@@ -20,7 +20,7 @@ BATCHES = "Y[b,m,n] = X[b,m,k] * W[n,k]"
 
 
 def source(text: str, **operands: sc.Spec) -> TileSource:
-    kernel = sc.compile(text, target="sm_90", **operands)
+    kernel = sc.compile(text, target="sm_90", operands=operands)
     assert isinstance(kernel, TileKernel)
     return kernel.plan.tiles[0].source
 

@@ -16,7 +16,7 @@ ENDS = (LARGEST + 1, 2**31 - 1, 2**31, 2**31 + 4096, 2**32 + 4096)
 
 
 def made(text: str, **operands: sc.Spec) -> TileKernel:
-    kernel = sc.compile(text, target="sm_90", **operands)
+    kernel = sc.compile(text, target="sm_90", operands=operands)
     assert isinstance(kernel, TileKernel)
     return kernel
 
