@@ -9,6 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
+LARGEST = 2**31 - 4096
+"""The largest number that a GPU kernel counts to: its last block, of 4096 at most, ends within 32 bits."""
+GRID = (2**31 - 1, 65535, 65535)
+"""The most programs along each axis of a grid."""
+
 
 @dataclass(frozen=True)
 class Operand:

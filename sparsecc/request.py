@@ -23,7 +23,8 @@ class Request:
     ``out_dtype``: what operands are converted to before they are multiplied. ``kind``: ``expression``, ``einsum`` or
     ``mlir``. What follows ``name`` is for GPUs: how large a contraction is where types don't say it (``tokens``: at
     most so many; None: open), whether its dense operand is ``aligned`` to 16 bytes and contiguous extents are ``even``,
-    multiples of 16; what is known of a packed weight (``steps`` and ``entries`` of its chunks) or of a matrix of sparse
+    multiples of 16; whether more programs than an axis of a grid has room for make it ``folded`` into the first axis;
+    what is known of a packed weight (``steps`` and ``entries`` of its chunks) or of a matrix of sparse
     rows (their mean ``length``, and whether some are much longer: ``skewed``); and ``schedules`` of kernels by name,
     where the first is not the one.
 
@@ -47,6 +48,7 @@ class Request:
     reduction: int | None = None
     aligned: bool = True
     even: bool = False
+    folded: bool = False
     steps: int | None = None
     entries: int | None = None
     length: int | None = None

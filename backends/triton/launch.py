@@ -15,7 +15,7 @@ from typing import Any
 from sparsecc.backends.triton.cuda import Cuda
 from sparsecc.backends.triton.text_module import launch_functions
 from sparsecc.diagnostics import InternalError, LimitError, OperandError
-from sparsecc.kernel import Compiled, TensorMap, TileSource
+from sparsecc.kernel import GRID, LARGEST, Compiled, TensorMap, TileSource
 
 Map = tuple[int, tuple[int, ...], tuple[int, ...]]
 """A tensor for bulk copies: address, extents, strides in elements."""
@@ -36,6 +36,13 @@ class TooLargeArgument(LimitError):
     help_text = "split the operand: the kernel counts with 32 bits"
 
 
+class TooLargeGrid(LimitError):
+    text = "kernel {kernel} would have {grid} programs: a GPU runs {limit} along the axes of a grid at most"
+    help_text = (
+        "split the operands, or choose another schedule (k.autotune(), or compile(schedule=...))"
+    )
+
+
 class NoTensorMap(OperandError):
     text = "{argument} of kernel {kernel} can't be read by bulk copies: {problem}"
     help_text = "lay its rows out in multiples of 16 bytes, at an address that is one (.contiguous(), .clone())"
@@ -50,6 +57,8 @@ class Grids:
     """The number of programs, and the bytes of work memory, from the integer arguments."""
 
     def __init__(self, source: TileSource) -> None:
+        self.entry = source.entry
+        self.narrow = [name for name, kind in source.arguments if kind == "i32"]
         self.names = [name for name, kind in source.arguments if kind in ("i32", "i64")]
         self.places = [n for n, (_, kind) in enumerate(source.arguments) if kind in ("i32", "i64")]
         self.grid, self.work = launch_functions(source)
@@ -59,7 +68,13 @@ class Grids:
         found = self.known.get(numbers)
         if found is None:
             named = dict(zip(self.names, numbers, strict=True))
+            for name in self.narrow:
+                if named[name] > LARGEST:
+                    problem = f"{name} is {named[name]}, at most {LARGEST}"
+                    raise TooLargeArgument(kernel=self.entry, problem=problem)
             x, y, z, *_ = (*map(int, self.grid(**named)), 1, 1)
+            if any(n > most for n, most in zip((x, y, z), GRID, strict=True)):
+                raise TooLargeGrid(kernel=self.entry, grid=(x, y, z), limit=GRID)
             work = {} if self.work is None else {k: int(v) for k, v in self.work(**named).items()}
             if len(self.known) > 256:
                 self.known.clear()

@@ -13,8 +13,8 @@ STAGES: dict[str, tuple[str, ...]] = {
 OPTIONS: dict[str, tuple[str, ...]] = {
     "call-libraries": ("target",),
     "match-contractions": ("target", "tokens", "rows", "reduction", "aligned", "steps"),
-    "dot-contractions": ("target", "tokens", "even"),
-    "row-contractions": ("target", "tokens", "reduction", "length", "skewed", "even"),
+    "dot-contractions": ("target", "tokens", "even", "folded"),
+    "row-contractions": ("target", "tokens", "reduction", "length", "skewed", "even", "folded"),
     "schedule-loops": ("target",),
 }
 """What passes are told of the request."""

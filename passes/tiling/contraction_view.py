@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from sparsecc.dialects.reading import element_type
-from sparsecc.dialects.sparse_tensor.types import format_of
+from sparsecc.dialects.sparse_tensor.types import format_of, ranked_tensor
 from sparsecc.dialects.tile.fragment_types import ACCUMULATORS, type_name
 from sparsecc.dialects.tile.weights import PackedWeight, packed_weight
 from sparsecc.passes.sparsification.term import strip_casts
@@ -23,9 +23,10 @@ from sparsecc.targets import Target
 
 SUMS = {"arith.addf": 1, "arith.addi": 1, "arith.subf": -1, "arith.subi": -1}
 """What puts a term and a result together, and the term's sign."""
+FOURS = "groups of four"
 STORED = {
-    "2:4": "groups of four",
-    "2:4+CSR": "groups of four",
+    "2:4": FOURS,
+    "2:4+CSR": FOURS,
     "blocks": "rows of blocks",
     "bitmap": "rows of bits",
     "rows": "entries of rows",
@@ -113,6 +114,12 @@ def view_contraction(
     if kinds[n] != "parallel" or reductions != [k]:
         raise NoContraction(
             f"the {STORED[packed.kind]} do not run along the only index that is summed over"
+        )
+    ranked = ranked_tensor(generic.inputs[weight].type)
+    extent = DYNAMIC_INDEX if ranked is None else ranked.get_shape()[packed.reduction]
+    if STORED[packed.kind] == FOURS and extent != DYNAMIC_INDEX and extent % 4:
+        raise NoContraction(
+            f"the weight has {extent} columns, and only whole groups of four are packed (fill it up with zeros)"
         )
     letters = {k: "k", n: "n"}
     if packed.batch is not None:

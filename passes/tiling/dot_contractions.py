@@ -22,8 +22,9 @@ What is recognised around the product (factors, a start, elementwise operations 
 sm_100) is read in its packed units, spread in registers and multiplied by dense instructions. So is one of bits and
 packed values, whose words of 32 bits say which elements there are and where they stand. ``tokens`` says how many
 tokens there will be where types do not, and ``even`` whether the contiguous extents of X and of the result are
-multiples of 16 where types do not say: it makes wide loads possible, and is checked at each launch. ``member`` chooses
-from the space of schedules; so does ``schedule``, as it prints, where the space has it.
+multiples of 16 where types do not say: it makes wide loads possible, and is checked at each launch. ``folded`` lets one
+axis of the grid count all programs: the others have room for 65535. ``member`` chooses from the space of schedules; so
+does ``schedule``, as it prints, where the space has it.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class DotContractions(ModulePass):
     target: str = "sm_90"
     tokens: int = 0
     even: bool = False
+    folded: bool = False
     member: int = 0
     schedule: str = ""
 
@@ -100,6 +102,7 @@ class DotContractions(ModulePass):
         chosen = printed.index(self.schedule) if self.schedule in printed else self.member
         schedules.insert(0, schedules.pop(chosen))
         name = free_name(module, "dot")
+        builder.fold(self.folded)
         kernel = builder.kernel(name, schedules, target.name)
         for key in ("sparsecc.source", "sparsecc.place", "sparsecc.format_reason"):
             if key in last.attributes:

@@ -30,10 +30,12 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from sparsecc.dialects.reading import block_shape, block_type, element_type, strings
 from sparsecc.dialects.sparse_tensor.types import ranked_tensor
 from sparsecc.dialects.tile import ScheduleAttr, blocks
+from sparsecc.kernel import GRID
 from sparsecc.passes.sparsification.kernel_arguments import buffer
 from sparsecc.passes.tiling.block_builder import BlockBuilder, Shape
 from sparsecc.passes.tiling.contraction_view import ContractionView, memory_order
 from sparsecc.passes.tiling.epilogues import Epilogue
+from sparsecc.passes.tiling.tile_arguments import refuse_large_types
 
 ORDER = "btnk"
 CASTS = {
@@ -52,6 +54,8 @@ class DotKernel:
     weight_arrays: Sequence[tuple[str, Attribute]] = ()
     """Roles of the weight (without ``inN.``) and the types of their elements."""
 
+    folded = False
+    """Whether all programs stand along the first axis of the grid."""
     sized = True
     """Whether it is compiled for the extents that it meets."""
 
@@ -71,6 +75,7 @@ class DotKernel:
         )
         known = list(generic.inputs)
         self.reads.sort(key=lambda r: known.index(r[0]) if r[0] in known else len(known))
+        refuse_large_types([*(value.type for value, _ in self.reads), result.type])
         self.letters = [c for c in ORDER if c in view.letters.values()]
         self.roles: list[str] = []
         self.types: list[Attribute] = []
@@ -109,6 +114,35 @@ class DotKernel:
         self._attributes(fn, schedules, target)
         self._drop_unused(fn)
         return fn
+
+    def fold(self, many: bool) -> None:
+        """Put all programs along the first axis, if there are ``many`` of them, or types say so."""
+        extents = [self._static(letter) or 0 for letter in "tb"]
+        self.folded = many or any(n > most for n, most in zip(extents, GRID[1:], strict=True))
+
+    def program(self, axis: int) -> SSAValue:
+        """The program's number along an axis of :meth:`axes`, the first of which changes fastest."""
+        b, axes = self.b, self.axes()
+        if not self.folded or len(axes) == 1:
+            return b.add_op(blocks.ProgramIdOp(axis))
+        number = b.once((blocks.ProgramIdOp, 0), lambda: blocks.ProgramIdOp(0))
+        for factor in axes[:axis]:
+            number = b.add_op(arith.DivSIOp(*b.integers(number, self._count(factor))))
+        if axis + 1 < len(axes):
+            number = b.add_op(arith.RemSIOp(*b.integers(number, self._count(axes[axis]))))
+        return number
+
+    def _count(self, factor: blocks.Factor) -> SSAValue:
+        """What a factor of the grid comes to."""
+        b = self.b
+        if not factor.extent:
+            return b.index(factor.size)
+        extent = self.values[factor.extent]
+        return (
+            extent
+            if factor.size == 1
+            else b.div(b.add(extent, b.index(factor.size - 1)), factor.size)
+        )
 
     def _body(self) -> None:
         self._place()
@@ -158,19 +192,19 @@ class DotKernel:
         """Which block of the result a program owns."""
         b, tokens = self.b, self.numbers["tokens"]
         rows, height = self.block_rows()
-        self.block_row = b.add_op(blocks.ProgramIdOp(0))
+        self.block_row = self.program(0)
         first = b.add_op(arith.MuliOp(self.block_row, b.index(rows)))
         self.row = self.lanes(0, height)
         self.at["n"] = b.add(first, self.row)
         self.masks["n"] = b.lt(self.at["n"], self.extents["n"])
         if rows < height:
             self.masks["n"] = b.both(self.masks["n"], b.lt(self.row, b.index(rows)))
-        column = b.add_op(arith.MuliOp(b.add_op(blocks.ProgramIdOp(1)), b.index(tokens)))
+        column = b.add_op(arith.MuliOp(self.program(1), b.index(tokens)))
         self.at["t"] = b.add(column, self.lanes(1, tokens))
         self.masks["t"] = b.lt(self.at["t"], self.extents["t"])
         self.at["n"].name_hint, self.at["t"].name_hint = "n", "t"
         if "b" in self.letters:
-            self.at["b"] = b.add_op(blocks.ProgramIdOp(2))
+            self.at["b"] = self.program(2)
             self.at["b"].name_hint = "batch"
 
     def lanes(self, axis: int, count: int) -> SSAValue:
@@ -276,7 +310,9 @@ class DotKernel:
         attributes["tile.target"] = StringAttr(target)
         attributes["tile.schedule"] = schedules[0]
         attributes["tile.space"] = ArrayAttr(list(schedules))
-        attributes["tile.grid"] = blocks.GridAttr.of([[axis] for axis in self.axes()])
+        attributes["tile.grid"] = blocks.GridAttr.of(
+            [self.axes()] if self.folded else [[axis] for axis in self.axes()]
+        )
         attributes["iteration.assembly"] = StringAttr("dense")
         attributes["iteration.covers"] = UnitAttr()
         names = strings(self.view.generic.attributes.get("sparsecc.indices"))

@@ -24,6 +24,7 @@ from sparsecc.dialects.tile import fragments as tile
 from sparsecc.dialects.tile.fragment_types import fragment
 from sparsecc.passes.tiling.contraction_view import ContractionView
 from sparsecc.passes.tiling.epilogues import Epilogue
+from sparsecc.passes.tiling.tile_arguments import refuse_large_types
 
 Read = tuple[SSAValue, str]
 """A tensor of the program, and the letters of its dimensions."""
@@ -45,6 +46,7 @@ class KernelBuilder:
         reads = dict.fromkeys([self.x, self.weight, *epilogue.operands])
         self.reads: list[Read] = sorted(reads, key=lambda r: _place(r[0], generic.inputs))
         types = [*(value.type for value, _ in self.reads), result.type]
+        refuse_large_types(types)
         self.fn = func.FuncOp("contraction", FunctionType.from_lists(types, []))
         self.block = self.fn.body.block
         self.arguments = dict(zip(self.reads, self.block.args, strict=False))

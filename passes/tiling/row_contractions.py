@@ -28,7 +28,8 @@ contiguous along j, k and k. Factors, a start and elementwise operations that fo
 
 Options say what types do not: ``tokens`` how many columns X has (or how many terms a sampled product sums),
 ``reduction`` its rows, ``length`` the mean length of A's rows, ``skewed`` whether some are much longer, ``even``
-whether the contiguous extents are multiples of 16 and arrays begin at multiples of 16 bytes, which a launch checks.
+whether the contiguous extents are multiples of 16 and arrays begin at multiples of 16 bytes, which a launch checks,
+``folded`` that more programs than the other axes of a grid have room for go along the first.
 ``member`` chooses from the space of schedules; so does ``schedule``, as it prints, where the space has it.
 """
 
@@ -102,6 +103,7 @@ class RowContractions(ModulePass):
     length: int = 0
     skewed: bool = True
     even: bool = False
+    folded: bool = False
     member: int = 0
     schedule: str = ""
 
@@ -171,6 +173,7 @@ class RowContractions(ModulePass):
         last = fused[-1]
         result = last.results[0]
         name = free_name(module, "rows")
+        builder.fold(self.folded)
         kernel = builder.kernel(name, schedules, target.name)
         for key in ("sparsecc.source", "sparsecc.place", "sparsecc.format_reason"):
             if key in last.attributes:

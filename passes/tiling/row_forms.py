@@ -30,10 +30,10 @@ class Segments(RowKernel):
 
     def _body(self) -> None:
         b, columns, step = self.b, self.numbers["columns"], self.numbers["positions"]
-        segment = b.add_op(blocks.ProgramIdOp(0))
+        segment = self.program(0)
         segment.name_hint = "segment"
         row, lo, hi, parts = self.segment(segment)
-        column = b.add_op(arith.MuliOp(b.add_op(blocks.ProgramIdOp(1)), b.index(columns)))
+        column = b.add_op(arith.MuliOp(self.program(1), b.index(columns)))
         self.columns(column, columns)
         total = self._total(lo, hi, columns, step)
 

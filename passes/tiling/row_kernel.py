@@ -216,7 +216,7 @@ class RowKernel(DotKernel):
                     b.add(self.extents["t"], b.index(self.numbers["columns"] - 1)),
                     self.numbers["columns"],
                 )
-                counter = b.add(b.mul(first, column_blocks), b.add_op(blocks.ProgramIdOp(1)))
+                counter = b.add(b.mul(first, column_blocks), self.program(1))
             last = b.add_op(sharing.ArriveOp(counters, counter, parts))
             last.name_hint = "last"
 

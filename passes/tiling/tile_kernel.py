@@ -45,7 +45,13 @@ from sparsecc.passes.tiling.block_builder import BlockBuilder
 from sparsecc.passes.tiling.block_values import Shape, is_zero, joint_shape
 from sparsecc.passes.tiling.iteration_loops import KernelLoops, source
 from sparsecc.passes.tiling.iteration_space import LoopSchedule
-from sparsecc.passes.tiling.tile_arguments import Place, SparseResult, TileArguments, TypeNotOnGpu
+from sparsecc.passes.tiling.tile_arguments import (
+    Place,
+    SparseResult,
+    TileArguments,
+    TypeNotOnGpu,
+    refuse_large,
+)
 
 HALVES = (Float16Type, BFloat16Type)
 COMPARISONS = {arith.CmpiOp: blocks.INTEGER_PREDICATES, arith.CmpfOp: blocks.FLOAT_PREDICATES}
@@ -134,6 +140,8 @@ class TileKernel(LoopLowering):
         factors = self.enter_grid(extents)
         self.lower_block(self.kernel.body.block)
         self.b.do(func.ReturnOp())
+        read = [n for role, n in extents.items() if self.args.values[role].first_use is not None]
+        refuse_large(read, source(self.kernel))
         fn.attributes["tile.operands"] = ArrayAttr([StringAttr(line) for line in self.operands])
         axes = [factors]
         if self.shares:
@@ -227,6 +235,7 @@ class TileKernel(LoopLowering):
             role = same.get(loop.extent, loop.extent)
             width, extent = self.widths.get(loop.index, 1), self.args[role]
             if role in extents:
+                refuse_large([extents[role]], source(self.kernel))
                 factors.append(blocks.Factor("", -(-extents[role] // width)))
             else:
                 factors.append(blocks.Factor(role, width))

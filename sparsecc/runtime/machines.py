@@ -235,6 +235,7 @@ class _Interpreted:
     def __call__(self, words: list[Any]) -> None:
         from sparsecc.backends.triton.load import interpret
 
+        self.grids.of(tuple(words[n] for n in self.grids.places))  # refuses what a GPU would
         names = [name for name, _ in self.source.arguments]
         interpret(self.source, dict(zip(names, words, strict=True)))
 

@@ -10,7 +10,7 @@ from sparsecc.formats.row_tables import LAYOUTS
 from sparsecc.kernel import Plan, TileLaunch
 from sparsecc.runtime.machines import is_torch
 from sparsecc.runtime.tile_operands import Bound
-from sparsecc.runtime.tile_sizes import bucket
+from sparsecc.runtime.tile_sizes import bucket, folded
 from sparsecc.storage.tensor import SparseTensor
 
 SKEWED = 4
@@ -57,4 +57,5 @@ def rows_of(
         "length": 1 << round(log2(mean)),
         "skewed": tensor.facts["longest"] > SKEWED * mean + 64,
         "even": bool(columns) and columns[0] % 16 == 0 and all(a % 16 == 0 for a in addresses),
+        "folded": folded(*columns[:1]),
     }

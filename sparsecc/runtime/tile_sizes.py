@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparsecc.formats import parse_format
-from sparsecc.kernel import Plan, TileLaunch
+from sparsecc.kernel import GRID, Plan, TileLaunch
 from sparsecc.runtime.machines import numpy_dtype
 from sparsecc.runtime.packs import OPEN
 from sparsecc.runtime.tile_operands import Bound
@@ -46,7 +46,20 @@ def sizes_of(
         "aligned": all(_aligned(tensor, size) for tensor, size in dense),
         "entries": None if "entries" not in facts else -(-facts["entries"] // 32) * 32,
         "even": _even(step, tensors, [tensor for tensor, _ in dense]),
+        "folded": folded(found, *_batches(step, tensors)),
     }
+
+
+def folded(*extents: int) -> bool:
+    """Whether dimensions may have more programs than the second and third axis of a grid have room for."""
+    return any(extent > most for extent, most in zip(extents, GRID[1:], strict=False))
+
+
+def _batches(step: TileLaunch, tensors: Sequence[Any]) -> list[int]:
+    """The extents of a launch that are not among its sizes."""
+    assert step.sizes is not None
+    groups = enumerate(step.launch.extents)
+    return [tensors[d[0][0]].shape[d[0][1]] for n, (_, d) in groups if n not in step.sizes]
 
 
 def _is_dense(tensor: Any) -> bool:
@@ -54,9 +67,14 @@ def _is_dense(tensor: Any) -> bool:
 
 
 def _aligned(tensor: Bound, size: int) -> bool:
-    """Whether a dense operand begins at a multiple of 16 bytes, and so do its rows and their ends."""
+    """Whether a dense operand begins at a multiple of 16 bytes, and so do its rows and their ends.
+
+    Rows that overlap (those of ``expand``), and those without elements, count as not aligned: bulk copies can't read
+    them, and code for rows that are not aligned has none."""
     inner = tensor.format.exprs[-1].dim
     steps = [s for dim, s in enumerate(tensor.strides) if dim != inner]
+    if min(steps) < max(1, tensor.shape[inner]):
+        return False
     words = (*steps, tensor.shape[inner])
     return tensor.words["values"] % 16 == 0 and all(n * size % 16 == 0 for n in words)
 

@@ -281,7 +281,7 @@ def test_a_contraction_is_compiled_for_what_it_meets(machine: Machine) -> None:
     kernel(X=torch.ones(4, 20), W=torch.ones(3, 20))
     kernel(X=torch.ones(4, 18), W=torch.ones(3, 18))  # rows of 72 bytes
     kernel(X=torch.ones(4, 16), W=torch.ones(32, 16))
-    plain = {"rows": 3, "steps": None, "entries": None, "even": False}
+    plain = {"rows": 3, "steps": None, "entries": None, "even": False, "folded": False}
     assert remakes.asked == [
         {"tokens": 8, "reduction": 16, "aligned": True, **plain},
         {"tokens": 16, "reduction": 16, "aligned": True, **plain},
