@@ -27,6 +27,9 @@ WORDS: dict[str, str] = {
     "from_l2": "bytes from the second cache",
     "from_l3": "bytes from the third cache",
     "from_dram": "bytes from memory",
+    "to_l2": "bytes of the result, into the second cache",
+    "to_l3": "bytes of the result, into the third cache",
+    "to_dram": "bytes of the result, to memory",
     "x_l2": "bytes of the dense operand, read again from the second cache",
     "x_turned": "bytes of the dense operand that lie across, read again from the second cache",
     "reread": "bytes of the matrix, read again for more tokens",
@@ -44,6 +47,9 @@ WORDS: dict[str, str] = {
     "segment": "row starts",
     "uneven": "rows that are not as long as the one before",
     "chain": "steps that wait for the sum of their row",
+    "scattered": "steps of entries without neighbours",
+    "begin": "columns that wait for their row of the dense operand",
+    "soon": "steps whose sum was written just before",
     "again": "entries walked again for the last columns",
     "slots": "rows with padding",
     "pairs": "rows that are looked for",
@@ -97,7 +103,7 @@ class Part:
         """What it moves, if it moves bytes."""
         if self.unit.startswith("gather_"):
             return self.amount * LINE
-        moves = self.unit in ("cold", "warm") or self.unit.startswith(("from_", "x_"))
+        moves = self.unit in ("cold", "warm") or self.unit.startswith(("from_", "to_", "x_"))
         return self.amount if moves else 0.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -27,6 +28,8 @@ Call = Callable[[], Any]
 
 PIECE = 1 << 22
 """Products of the reference that are made at a time."""
+MOVED = 1 << 25
+"""Bytes of open tensors that are copied to other addresses; of larger ones all addresses are alike."""
 QUICK = 0.05
 """A conversion that takes fewer seconds is done again: the first one loads what it needs."""
 
@@ -43,10 +46,12 @@ WORST = {4: 1e-3, 8: 1e-11}
 
 @dataclass
 class Ready:
-    """A plan that can be timed: ``call`` gives a dense array, or a SparseTensor. Bytes are those of the open tensors in
-    the plan's formats; seconds are of conversion and of compilation."""
+    """A plan that can be timed: ``call`` gives a dense array, or a SparseTensor; ``elsewhere`` the same call with its
+    result and its open tensors at other addresses. Bytes are those of the open tensors in the plan's formats; seconds
+    are of conversion and of compilation."""
 
     call: Call
+    elsewhere: Callable[[], Call]
     nbytes: int
     conversion: float
     compile: float
@@ -82,7 +87,13 @@ class Plans:
             conversion += seconds
         kernel, seconds = self._compiled(given, candidate)
         size = sum(int(given[name].nbytes) for name in formats)
-        return Ready(partial(kernel.call, given, self.room()), size, conversion, seconds)
+
+        def elsewhere() -> Call:
+            moved = {name: deepcopy(given[name]) for name in formats if size <= MOVED}
+            return partial(kernel.call, {**given, **moved}, self.room())
+
+        call = partial(kernel.call, given, self.room())
+        return Ready(call, elsewhere, size, conversion, seconds)
 
     def convert(self, name: str, fmt: str) -> tuple[SparseTensor, float]:
         """An operand in a format, and the seconds of this thread that making it takes."""

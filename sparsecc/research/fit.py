@@ -47,6 +47,12 @@ PULL = 0.02
 KNOWN = {"cpu": {"call": 1.0}, "triton": {"cold": 1.0, "warm": 0.2, "call": 0.3}}
 """By backend: the same for units whose cost is known better. A call on a CPU takes what its Python takes, memory gives
 what it gives."""
+MACHINE = ("from_l2", "from_l3", "from_dram", "to_l2", "to_l3", "to_dram")
+"""Units that are the machine's and no kernel's: families are fitted once more with their mean costs."""
+PLAIN = ("blas-vector", "spmv-rows")
+"""Families that read each operand once and in order, so that their times say what streams cost."""
+TOGETHER = 0.1
+"""How strongly each family is held to them, a plan."""
 OUTLIER = 0.3
 """Relative errors beyond which one more counts linearly: a busy machine makes them."""
 STEPS = 60
@@ -55,7 +61,7 @@ MOMENTS = 3
 USUAL = 1.0
 """The weight, in best plans, of the machine being as fast as usual."""
 SIZES = {
-    "l1": (32e3, 48e3),
+    "l1": (8e3, 16e3, 24e3, 32e3, 48e3),
     "l2": (0.5e6, 1e6, 2e6),
     "l3": (4e6, 8e6, 16e6, 32e6),
 }
@@ -172,7 +178,32 @@ def _fit_families(fitting: Iterable[Observation], calibration: Calibration) -> C
     known = KNOWN.get(known_target(calibration.target).backend)
     for family, group in train.items():
         families[family] = fitted(group, families[family], known)
+    for unit, cost in of_the_machine(train, families).items():
+        for units in families.values():
+            if unit in units:
+                units[unit] = cost
+    for family, group in train.items():
+        tied = dict.fromkeys(MACHINE, TOGETHER * len(group))
+        families[family] = fitted(group, families[family], {**(known or {}), **tied})
     return replace(calibration, families=families)
+
+
+def of_the_machine(
+    train: Mapping[str, Sequence[Observation]], families: Mapping[str, Mapping[str, float]]
+) -> dict[str, float]:
+    """What the units of MACHINE cost on the mean of the families, by how much each family's times depend on them."""
+    sums: dict[str, tuple[float, float]] = {}
+    for family in (f for f in PLAIN if f in train):
+        group = train[family]
+        units = list(families[family])
+        costs: Array = np.log([max(families[family][u], 1e-18) for u in units])
+        _, slope = _residual(_amounts(group, units), costs, np.zeros(len(group)))
+        weights = np.array([o.weight for o in group])
+        for unit, cost, depends in zip(units, costs, weights @ slope**2, strict=True):
+            if unit in MACHINE:
+                total, weight = sums.get(unit, (0.0, 0.0))
+                sums[unit] = total + depends * cost, weight + depends
+    return {unit: float(np.exp(t / w)) for unit, (t, w) in sums.items() if w > 0}
 
 
 def fit(table: Table, calibration: Calibration, hold_out: bool = True) -> Calibration:

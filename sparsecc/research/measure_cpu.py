@@ -1,10 +1,11 @@
 """Measuring plans on a CPU: CPU time of the calling thread, plans in turns, medians.
 
-Libraries are held to one thread (``threads.one_thread``), since only the calling thread's time is counted."""
+Where arrays happen to lie makes a tenth of a difference between loops that are the same, so they lie elsewhere every
+few rounds. Libraries are held to one thread (``threads.one_thread``): only the calling thread's time is counted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import thread_time_ns
 from typing import Any
@@ -25,11 +26,12 @@ FAULTS = (SparseccError, RuntimeError, NotImplementedError, ValueError, TypeErro
 
 @dataclass(frozen=True)
 class Settings:
-    """``rounds`` in which all plans take turns. A sample lasts ``ms`` or one call. A plan that has used ``most_ms``
-    is done after ``least`` rounds, and so is one that takes ``far`` times as long as the fastest; if a call of that
-    one takes more than ``most_ms``, the first call is its only sample."""
+    """``rounds`` in which all plans take turns, with arrays elsewhere every ``stay`` rounds. A sample lasts ``ms``
+    or one call. A plan that has used ``most_ms`` is done after ``least`` rounds, and so is one that takes ``far`` times
+    as long as the fastest; if a call of that one takes more than ``most_ms``, the first call is its only sample."""
 
     rounds: int = 15
+    stay: int = 3
     ms: float = 2.0
     least: int = 3
     far: float = 4.0
@@ -45,11 +47,15 @@ def seconds(call: Call, repeats: int = 1) -> float:
 
 
 def sampled(
-    calls: Mapping[Candidate, Call], first: Mapping[Candidate, float], settings: Settings
+    calls: Mapping[Candidate, Call],
+    first: Mapping[Candidate, float],
+    settings: Settings,
+    elsewhere: Mapping[Candidate, Callable[[], Call]] | None = None,
 ) -> dict[Candidate, list[float]]:
     """Seconds of a call, a sample of each plan in every round; another plan starts each round.
 
-    ``first``: seconds of the first call of each."""
+    ``first``: seconds of the first call of each. ``elsewhere``: what gives the same calls with arrays elsewhere."""
+    current = dict(calls)
     repeats: dict[Candidate, int] = {}
     found: dict[Candidate, list[float]] = {}
     used = dict.fromkeys(calls, 0.0)
@@ -74,7 +80,10 @@ def sampled(
                 continue
             if far and times and once[candidate] * 1e3 > settings.most_ms:
                 continue
-            times.append(seconds(calls[candidate], count))
+            if elsewhere and turn and turn % settings.stay == 0 and candidate in elsewhere:
+                current[candidate] = elsewhere[candidate]()
+                current[candidate]()  # libraries look at new arrays once
+            times.append(seconds(current[candidate], count))
             used[candidate] += times[-1] * count * 1e3
     return found
 
@@ -114,7 +123,8 @@ def measured(
         except FAULTS as error:
             found[candidate] = failed(candidate, error)
     calls = {candidate: made.call for candidate, made in ready.items()}
-    for candidate, times in sampled(calls, first, settings).items():
+    elsewhere = {candidate: made.elsewhere for candidate, made in ready.items()}
+    for candidate, times in sampled(calls, first, settings, elsewhere).items():
         made = ready[candidate]
         median, low, high = spread(times)
         found[candidate] = Time(

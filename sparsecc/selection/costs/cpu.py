@@ -6,6 +6,9 @@ columns of the dense operand, elements of ``s`` bytes:
 ``entry``, ``row``         entries walked, rows begun
 ``chain``                  entries (times steps) that wait for the sum of their row, see :mod:`facts`
 ``uneven``                 rows whose length is not that of the row before
+``scattered``              entries (times steps) that have no neighbour, see :mod:`facts`
+``begin``                  columns whose row of the dense operand is waited for, since it is not in the second cache
+``soon``                   entries (times steps) of columns whose sum was written just before, see :mod:`facts`
 ``again``                  entries that are walked again for a few columns, where each step has a pass over the matrix
 ``used``                   rows of DCSR, which stores their numbers (or columns of DCSC)
 ``slot``, ``slots``        entries and rows of ELL, whose padding is skipped
@@ -16,8 +19,7 @@ columns of the dense operand, elements of ``s`` bytes:
 ``single``                 scalar steps: what is left, or all where columns are not contiguous
 ``gather_L``               lines of a dense vector read from level L (``l2 l3 dram``), see :mod:`facts`
 ``x_L``                    bytes of rows of the dense operand read from level L
-``from_L``                 bytes of all operands that stream from level L
-``stored``                 bytes of the result
+``from_L``, ``to_L``       bytes of operands that stream from level L, and of the result that are written there
 ``step``, ``convert``      of expressions of no known kind: entries met, entries of operands that are not in rows
 ``call``                   1
 
@@ -27,7 +29,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sparsecc.selection.costs.facts import LINE, Facts, chained, levels, lines_of, stream, uneven
+from sparsecc.selection.costs.facts import (
+    LINE,
+    Facts,
+    again_soon,
+    chained,
+    levels,
+    lines_of,
+    scattered,
+    stream,
+    uneven,
+)
 from sparsecc.selection.costs.work import Work
 from sparsecc.selection.footprint import Footprint, block_of, fibers, order_of
 from sparsecc.selection.operations import GENERAL, MTTKRP, SDDMM, SPMM, SPMV
@@ -47,7 +59,12 @@ EXTRAS: dict[str, tuple[str, str]] = {
     "DCSR": ("", "used"), "DCSC": ("", "used"), "ELL": ("slot", "slots"), "COO": ("pair", "pairs"),
 }  # fmt: skip
 """What a format costs beside the plainest one of its family: units an entry, and a row."""
-ADDED = {unit for units in EXTRAS.values() for unit in units} | {"again"}
+ADDED = {unit for units in EXTRAS.values() for unit in units} | {
+    "again",
+    "begin",
+    "scattered",
+    "soon",
+}
 
 
 def turned(fmt: str, by_rows: bool) -> str:
@@ -87,9 +104,10 @@ def work(facts: Facts, engine: str, sizes: Sizes) -> Work:
     return GENERATED[kind](facts, sizes)
 
 
-def _streamed(size: float, working_set: float, sizes: Sizes) -> dict[str, float]:
-    """Bytes by level, as units of ``bytes``."""
-    return {f"from_{level}": n for level, n in stream(size, working_set, sizes).items()}
+def _streamed(read: float, written: float, working_set: float, sizes: Sizes) -> dict[str, float]:
+    """Bytes read and written by level, as units of ``bytes``."""
+    reads = {f"from_{level}": n for level, n in stream(read, working_set, sizes).items()}
+    return reads | {f"to_{level}": n for level, n in stream(written, working_set, sizes).items()}
 
 
 def _add_reads(issue: dict[str, float], size: float, shares: Mapping[str, float]) -> None:
@@ -117,7 +135,7 @@ def _spmv(facts: Facts, sizes: Sizes) -> Work:
     fmt = turned(fmt, operation.by_rows)
     walk = walk_of(fmt)
     whole = f.bytes + (n + k) * item
-    moved = _streamed(whole, whole, sizes)
+    moved = _streamed(whole - n * item, n * item, whole, sizes)
     along = 1 if operation.by_rows else 0  # the dimension that is summed
     if walk == "dense":
         return Work("spmv-dense", moved, {}, {"cell": f.entries, "row": n}, {"call": 1})
@@ -129,6 +147,7 @@ def _spmv(facts: Facts, sizes: Sizes) -> Work:
         issue = {"entry": f.entries, "row": f.slices, **extra(fmt, f)}
     if walk == "columns":
         along = 1 - along  # the result is scattered to
+        issue["soon"] = f.entries * again_soon(s, along)
     elif walk == "rows":
         issue["chain"] = f.entries * chained(s, 1 - along)
     issue["uneven"] = f.slices * uneven(s, 1 - along)
@@ -152,13 +171,13 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
     family = f"spmm-{walk}" if operation.streams_columns else f"strided-{walk}"
     steps = wide + narrow + single
     passes = steps if walk == "columns" else 1
-    moved = _streamed(whole + f.bytes * (passes - 1), whole, sizes)
+    result = float(n * t * item)
+    moved = _streamed(f.bytes * passes + k * t * item, result, whole, sizes)
     issue: dict[str, float] = {
         "wide": f.entries * wide,
         "narrow": f.entries * narrow,
         "single": f.entries * single,
         "row": f.slices * max(steps, 1),
-        "stored": float(n * t * item),
         **extra(fmt, f, steps),
     }
     if walk == "blocks":
@@ -169,6 +188,8 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
     along = 1 if operation.by_rows else 0
     if walk == "columns":
         along = 1 - along
+        issue["soon"] = f.entries * steps * again_soon(s, along)
+        issue["begin"] = f.slices * steps * (1.0 - min(1.0, sizes["l2"] / max(whole, 1.0)))
         issue["again"] = f.entries * max(0, narrow + single - (wide == 0))
     elif walk == "rows":
         issue["chain"] = f.entries * steps * chained(s, 1 - along)
@@ -179,6 +200,8 @@ def _spmm(facts: Facts, sizes: Sizes) -> Work:
         # of a cache.
         read = WIDE * wide + LINE * (narrow + single) if walk == "columns" else width
         _add_reads(issue, f.entries * read, levels(s, along, width, sizes))
+        near = levels(s, along, width, sizes)["l1"]
+        issue["scattered"] = f.entries * steps * scattered(s, along) * (1.0 - near)
     return Work(family, moved, {}, issue, {"call": 1})
 
 
@@ -192,7 +215,7 @@ def _sddmm(facts: Facts, sizes: Sizes) -> Work:
     f = facts.footprint(operation.matrix.name, s)
     walk = walk_of(fmt)
     whole = f.bytes + sum(s.shape) * depth * item
-    moved = _streamed(whole, whole, sizes)
+    moved = _streamed(whole, f.entries * item, whole, sizes)
     issue: dict[str, float] = {
         "entry": f.entries, "term": f.entries * depth, "row": f.slices, **extra(fmt, f),
     }  # fmt: skip
@@ -226,7 +249,9 @@ def _mttkrp(facts: Facts, sizes: Sizes) -> Work:
         inner, units = fibers(s, order)[1], f.entries
     # Where the result's rows do not come first, the whole tensor is walked for each vector step.
     passes = wide + narrow + single if walk in ("middle", "inner") else 1
-    moved = _streamed(whole + f.bytes * (passes - 1), whole, sizes)
+    result = float(s.shape[kept] * columns * item)
+    read = whole - result + f.bytes * (passes - 1)
+    moved = _streamed(read, result, whole, sizes)
     issue: dict[str, float] = {
         "wide": units * wide,
         "narrow": units * narrow,
@@ -278,7 +303,7 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
     converted = sum(n for fmt, n in stored if fmt not in ("CSR", "CSF")) if len(stored) > 1 else 0.0
     return Work(
         "general",
-        _streamed(moved, moved, sizes),
+        _streamed(moved, 0.0, moved, sizes),
         {},
         {"step": entries + steps, "convert": converted},
         {"call": 1},
@@ -288,7 +313,8 @@ def _general(facts: Facts, sizes: Sizes) -> Work:
 def _blas(facts: Facts, sizes: Sizes) -> Work:
     _, n, k, t, item = _operands(facts)
     whole = float(n * k + (n + k) * t) * item
-    moved = _streamed(whole, whole, sizes)
+    result = float(n * t * item)
+    moved = _streamed(whole - result, result, whole, sizes)
     if facts.operation.kind == SPMV or t == 1:
         return Work("blas-vector", moved, {"mac": float(n * k)}, {}, {"call": 1})
     # Of f32 a vector holds twice as many.

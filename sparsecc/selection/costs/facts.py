@@ -140,6 +140,32 @@ def uneven(s: Statistics, dim: int) -> float:
     return min(1.0, s.slices[dim].deviation) if s.slices else 1.0
 
 
+def scattered(s: Statistics, dim: int) -> float:
+    """The part of the entries that have no neighbour along a dimension: rows of a dense operand that are read in order
+    come before they are asked for."""
+    length, block = (4, s.block(4, 1)) if dim == 0 else (8, s.block(1, 8))
+    if len(s.shape) != 2 or not s.nnz:
+        return 1.0
+    count = block.count if block is not None else blocks_of(s, *((4, 1) if dim == 0 else (1, 8)))
+    full = s.nnz / max(count * length, 1.0)
+    return min(1.0, max(0.0, (1.0 - full) / (1.0 - 1.0 / length)))
+
+
+def again_soon(s: Statistics, dim: int) -> float:
+    """The part of the entries whose slice of a dimension was written by one of the last UNDER_WAY entries, walked the
+    other way, where nobody could expect it: of hubs."""
+    if not s.slices or not s.nnz:
+        return 0.0
+    alike = 0.0
+    for k, count in enumerate(s.slices[dim].bins):
+        if k and count:
+            length = (2 ** (k - 1) + min(2**k - 1, s.slices[dim].largest)) / 2
+            alike += count * (length / s.nnz) ** 2
+    return min(1.0, UNDER_WAY * alike)
+
+
+UNDER_WAY = 32
+"""Entries whose sums are still on their way to the cache."""
 WINDOW = 64
 """Entries of loops that a processor works on at once, about."""
 

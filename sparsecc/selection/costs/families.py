@@ -9,12 +9,15 @@ from collections.abc import Mapping
 
 Units = Mapping[str, float]
 
-_STREAM: Units = {"from_l2": 2.5e-11, "from_l3": 5e-11, "from_dram": 8e-11, "call": 1.2e-5}
+_STREAM: Units = {
+    "from_l2": 2.5e-11, "from_l3": 3e-11, "from_dram": 6e-11, "to_l2": 3e-11, "to_l3": 5e-11, "to_dram": 1.5e-10,
+    "call": 1.2e-5,
+}  # fmt: skip
 _GATHER: Units = {"gather_l2": 1e-9, "gather_l3": 3e-9, "gather_dram": 1.2e-8}
 _ROWS: Units = {"x_l2": 1.5e-11, "x_l3": 4e-11, "x_dram": 8e-11}
 _STEPS: Units = {"wide": 2e-9, "narrow": 8e-10, "single": 8e-10}
 _VECTOR: Units = {**_STREAM, **_GATHER, "entry": 8e-10, "row": 1.5e-9, "uneven": 2e-9}
-_MATRIX: Units = {**_STREAM, **_ROWS, **_STEPS, "row": 2e-9, "uneven": 2e-9, "stored": 2e-11}
+_MATRIX: Units = {**_STREAM, **_ROWS, **_STEPS, "row": 2e-9, "uneven": 2e-9, "scattered": 3e-10}
 _SAMPLED: Units = {**_STREAM, **_ROWS, "entry": 3e-9, "term": 2.8e-10, "row": 2e-9, "uneven": 2e-9}
 _FIBERS: Units = {
     **_STREAM, **_ROWS, **_STEPS, "fiber": 3e-9, "fiber_wide": 2e-9, "fiber_narrow": 8e-10,
@@ -26,15 +29,15 @@ _EXTRA: Units = {"used": 5e-10, "slot": 3e-10, "slots": 5e-10, "pair": 3e-10, "p
 
 CPU: dict[str, Units] = {
     "spmv-rows": {**_VECTOR, **_EXTRA, "entry": 5e-10, "chain": 3e-10},
-    "spmv-columns": {**_VECTOR, **_EXTRA},
+    "spmv-columns": {**_VECTOR, **_EXTRA, "soon": 2e-9},
     "spmv-blocks": {**_STREAM, **_GATHER, "block": 2e-9, "cell": 6e-10, "strip": 5e-10, "row": 2e-9, "uneven": 2e-9},
     "spmv-dense": {**_STREAM, "cell": 7e-10, "row": 2e-9},
     "spmm-rows": {**_MATRIX, **_EXTRA, "chain": 3e-10},
-    "spmm-columns": {**_MATRIX, **_EXTRA, "again": 2e-10},
+    "spmm-columns": {**_MATRIX, **_EXTRA, "again": 2e-10, "begin": 1e-8, "soon": 2e-9},
     "spmm-dense": _MATRIX,
     "spmm-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10, "tall": 1e-10},
     "strided-rows": {**_MATRIX, **_EXTRA, "chain": 3e-10},
-    "strided-columns": {**_MATRIX, **_EXTRA, "again": 2e-10},
+    "strided-columns": {**_MATRIX, **_EXTRA, "again": 2e-10, "begin": 1e-8, "soon": 2e-9},
     "strided-dense": _MATRIX,
     "strided-blocks": {**_MATRIX, "block": 2e-9, "strip": 5e-10, "tall": 1e-10},
     **{f"sddmm-{walk}": {**_SAMPLED, **_EXTRA} for walk in ("rows", "columns")},
@@ -54,14 +57,12 @@ CPU: dict[str, Units] = {
     **{
         f"scipy-spmm-{name}": {
             **_SCIPY, **_ROWS, **_STEPS, "wide": 6e-9, "entry": 2e-9, "row": 2e-9, "uneven": 2e-9, "chain": 3e-10,
-            "stored": 4e-11,
         }
         for name in ("csr", "csc", "coo")
     },
     "scipy-spmm-bsr": {
         **_SCIPY, **_ROWS, **_STEPS, "entry": 2e-9, "row": 2e-9, "uneven": 2e-9, "block": 5e-9,
         "strip": 1e-9, "tall": 1e-10,
-        "stored": 4e-11,
     },
     **{
         f"conversion-{route}": {"entry": entry, "cell": cell, "call": 2e-5}

@@ -10,7 +10,7 @@ import pytest
 from sparsecc.diagnostics import SparseccError
 from sparsecc.research import measure_cpu, measuring
 from sparsecc.research.corpus import CorpusProblem, Matrix, of_matrix
-from sparsecc.research.cpu_plans import Plans, Ready, WrongResult, check
+from sparsecc.research.cpu_plans import Call, Plans, Ready, WrongResult, check
 from sparsecc.research.measure_cpu import CpuMeasure, Settings, measured, sampled
 from sparsecc.selection.candidate import Candidate
 from sparsecc.selection.problem import Problem
@@ -75,6 +75,35 @@ def test_wrong_results_are_not_timed(entry: CorpusProblem) -> None:
         check(ready, (coordinates, spoiled))
 
 
+@pytest.mark.parametrize("entry", PROBLEMS, ids=lambda entry: entry.operation)
+def test_arrays_elsewhere_hold_the_same(entry: CorpusProblem) -> None:
+    plans, problem = plans_of(entry)
+    for candidate in problem.candidates:
+        ready = plans.ready(candidate)
+        first, moved = ready.call(), ready.elsewhere()()
+        pairs = [(first, moved)]
+        if not isinstance(first, np.ndarray):
+            pairs = [(first.to_numpy(), moved.to_numpy())]
+            assert not np.shares_memory(first.values, moved.values)
+        for one, other in pairs:
+            assert np.array_equal(one, other) and not np.shares_memory(one, other)
+
+
+def test_plans_move_every_few_rounds() -> None:
+    made: list[str] = []
+
+    def call() -> None: ...
+
+    def elsewhere() -> Call:
+        made.append("again")
+        return call
+
+    plan = Candidate.of({"A": "CSR"})
+    settings = measure_cpu.Settings(rounds=7, stay=3, ms=0.001)
+    found = measure_cpu.sampled({plan: call}, {plan: 1e-6}, settings, {plan: elsewhere})
+    assert len(found[plan]) == 7 and len(made) == 2
+
+
 def test_an_entry_elsewhere_is_wrong() -> None:
     plans, _ = plans_of(PROBLEMS[3])
     dense = np.zeros((24, 32), np.float32)
@@ -84,7 +113,7 @@ def test_an_entry_elsewhere_is_wrong() -> None:
 
     def ready(array: Any, form: str) -> Ready:
         tensor = asarray(array).to(form)
-        return Ready(lambda: tensor, 0, 0.0, 0.0)
+        return Ready(lambda: tensor, lambda: lambda: tensor, 0, 0.0, 0.0)
 
     # Zeros that are stored where the mask has nothing are no entries of the result.
     for form in ("CSR", "dense"):
