@@ -58,7 +58,7 @@ class Statistics:
     shape: tuple[int, ...]
     dtype: str
     nnz: int
-    """Entries that are not zero."""
+    """Entries that are not zero. Everything here is of these alone, ``zeros`` apart."""
     exact: bool
     slices: tuple[Lengths, ...]
     """By dimension."""
@@ -81,6 +81,15 @@ class Statistics:
     pairs: tuple[int, ...] = ()
     """Of rank 3: different coordinates of dimensions (0, 1), (0, 2), (1, 2): the middle level of CSF in other orders.
     0 though there are entries: not known."""
+
+    zeros: int = 0
+    """Zeros that the tensor stores as entries. Conversions between formats that store entries (CSR, COO, CSF) keep
+    them, and formats with few places may not hold them (2:4). Dense arrays and padding have none."""
+
+    @property
+    def stored(self) -> int:
+        """Entries that formats without padding store of the tensor: its zeros too."""
+        return self.nnz + self.zeros
 
     @property
     def density(self) -> float:

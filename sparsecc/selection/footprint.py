@@ -48,20 +48,27 @@ def order_of(name: str) -> tuple[int, ...]:
 def blocks_of(s: Statistics, rows: int, columns: int) -> float:
     """Blocks with an entry: counted, or of entries that stand anywhere."""
     known = s.block(rows, columns)
-    if known is not None:
-        return known.count
     grid = LevelExpr(0, rows).size(s.shape[0]) * LevelExpr(1, columns).size(s.shape[1])
-    return min(grid * (1 - (1 - s.density) ** (rows * columns)), float(s.nnz))
+    if known is not None:
+        count = float(known.count)
+    else:
+        count = min(grid * (1 - (1 - s.density) ** (rows * columns)), float(s.nnz))
+    # Where zeros that are stored stand nobody knows: elsewhere, at worst.
+    return min(float(grid), count + s.zeros)
 
 
 def used(s: Statistics, dim: int) -> int:
     """Slices of a dimension with an entry."""
-    return s.slices[dim].used if s.slices else min(s.shape[dim], s.nnz)
+    return min(s.shape[dim], (s.slices[dim].used if s.slices else s.nnz) + s.zeros)
 
 
 def largest(s: Statistics, dim: int) -> int:
     """Entries of the longest slice of a dimension."""
-    return s.slices[dim].largest if s.slices else ceil(s.nnz / max(1, s.shape[dim]))
+    extent = max(1, s.shape[dim])
+    if not s.slices:
+        return ceil(s.stored / extent)
+    cells = prod(s.shape) // extent
+    return min(cells, s.slices[dim].largest + ceil(s.zeros / extent))
 
 
 def fibers(s: Statistics, order: tuple[int, ...]) -> list[float]:
@@ -70,13 +77,13 @@ def fibers(s: Statistics, order: tuple[int, ...]) -> list[float]:
     natural = order == tuple(range(len(s.shape)))
     known = s.level_entries(order) if s.prefixes and (s.slices or natural) else None
     if known is not None:
-        return [float(n) for n in known]
+        return [*(float(n) for n in known[:-1]), float(s.stored)]
     found: list[float] = []
     for depth in range(1, len(order)):
         cells = prod(used(s, d) for d in order[:depth])
         # Entries that fall anywhere into so many cells.
         found.append(cells * (1 - (1 - 1 / cells) ** s.nnz) if cells else 0.0)
-    return [*found, float(s.nnz)]
+    return [*found, float(s.stored)]
 
 
 def footprint(name: str, s: Statistics) -> Footprint:
@@ -85,7 +92,7 @@ def footprint(name: str, s: Statistics) -> Footprint:
     The names are those of a plan: ``dense CSR CSC COO DCSR DCSC BSR(r,c) ELL 2:4 2:4+CSR BITMAP CSF COO(3) SV``; any
     other counts as coordinates."""
     item = ITEMSIZES[s.dtype]
-    cells, nnz = prod(s.shape), s.nnz
+    cells, nnz = prod(s.shape), s.stored
     if name == "dense":
         return Footprint(cells, cells, s.shape[0] if s.shape else 1, cells * item)
     if name in ("CSR", "CSC"):
@@ -110,8 +117,9 @@ def footprint(name: str, s: Statistics) -> Footprint:
         return Footprint(kept, kept, s.shape[0], kept * item + cells / 8)
     if name == "2:4+CSR":
         group = s.group(2, 4)
-        rest = group.overflow if group is not None else expected_overflow(s)
+        rest = (group.overflow if group is not None else expected_overflow(s)) + s.zeros
         kept = ceil(cells / 2)
+        rest = min(rest, cells - kept)
         size = kept * item + cells / 8 + rest * (item + INDEX) + (s.shape[0] + 1) * INDEX
         return Footprint(kept + rest, kept + rest, s.shape[0], size)
     if name.startswith("BITMAP"):

@@ -19,7 +19,7 @@ from sparsecc.formats.levels.singleton import Singleton
 from sparsecc.formats.names import bsr
 from sparsecc.storage import compiled, limits
 from sparsecc.storage.layout import AnyArray, is_nonzero
-from sparsecc.storage.order import stable_argsort
+from sparsecc.storage.order import distinct, stable_argsort
 from sparsecc.storage.pack import gather_blocks, pack, pack_dense, pack_levels, unpack, with_widths
 from sparsecc.storage.sums import sum_tensor
 from sparsecc.storage.tensor import SparseTensor
@@ -171,6 +171,18 @@ def rows_to_bsr(tensor: SparseTensor, dst: Format, limit: int | None) -> SparseT
     """Rows to block rows: each entry goes to its place in its block, without sorting."""
     positions, coordinates, values = _arrays(tensor)
     outer, across, high, wide = sizes = dst.level_sizes(tensor.shape)
+    cap = limits.MAX_DENSE_BYTES if limit is None else limit
+    limits.refuse_beyond(outer * high - tensor.shape[0], 8, cap, "the positions", tensor.shape)
+    cells = high * wide
+    if min(len(values), outer * across) * cells * values.dtype.itemsize > cap:
+        # Looked at closely only where blocks with one entry each would be too much.
+        (rows, columns), _ = tensor.entries()
+        key = (rows // high).astype(np.int64) * across + columns // wide
+        count = len(distinct(key, outer * across)[0])
+        if count * cells > len(values):
+            limits.refuse_beyond(
+                count * cells, values.dtype.itemsize, cap, f"{count} blocks", tensor.shape
+            )
     over = np.full(outer * high - tensor.shape[0], positions[-1], dtype=positions.dtype)
     grown = np.concatenate((positions, over)) if len(over) else positions
     made = compiled.rows_to_blocks(

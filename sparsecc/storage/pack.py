@@ -161,6 +161,10 @@ def pack_dense(array: AnyArray, fmt: Format, max_dense_bytes: int | None = None)
     if array.size == 0:
         none = [np.zeros(0, dtype=np.int64)] * fmt.num_levels
         return pack_levels(none, array.reshape(-1), shape, fmt, True, max_dense_bytes)
+    padded = limits.volume(sizes)
+    if padded > array.size:
+        limit = limits.MAX_DENSE_BYTES if max_dense_bytes is None else max_dense_bytes
+        limits.refuse_beyond(padded, array.dtype.itemsize, limit, "the padded array", shape)
     ordered = np.ascontiguousarray(to_level_array(array, fmt)).reshape(-1)
     if fmt.is_dense:
         return SparseTensor(shape, fmt, (LevelArrays(),) * fmt.num_levels, ordered)

@@ -57,7 +57,8 @@ Mask = npt.NDArray[np.bool_]
 
 
 def statistics(tensor: SparseTensor, *, most_entries: int | None = MOST_ENTRIES) -> Statistics:
-    """The statistics of a tensor of any format. Stored zeros are not entries; entries that are stored in parts are one.
+    """The statistics of a tensor of any format. Stored zeros are not entries, they are counted for
+    themselves (``Statistics.zeros``); entries that are stored in parts are one.
 
     Up to ``most_entries`` entries (of dense arrays: 32 times as many elements) everything is counted; beyond, what
     ``Statistics.exact`` names is estimated from about half so many, always the same ones. None: no limit."""
@@ -239,6 +240,7 @@ def _of_matrix(tensor: SparseTensor, most_entries: int | None) -> Statistics:
         diagonals=len(diagonals),
         distance=float(np.abs(diagonals) @ on_diagonal) / nnz if nnz else 0.0,
         symmetry=kind,
+        zeros=_zeros(tensor),
     )
 
 
@@ -250,6 +252,15 @@ def _stored(tensor: SparseTensor, most_entries: int | None) -> int:
     if tensor.format.is_dense or most_entries is None or stored <= most_entries:
         return stored
     return int(np.count_nonzero(is_nonzero(tensor.values)))
+
+
+def _zeros(tensor: SparseTensor) -> int:
+    """Zeros that are stored as entries: in formats whose places are those of entries."""
+    if tensor.parts:
+        return sum(map(_zeros, tensor.parts))
+    if tensor.format.is_dense or tensor.format.padded:
+        return 0
+    return len(tensor.values) - int(np.count_nonzero(is_nonzero(tensor.values)))
 
 
 def _dtype(tensor: SparseTensor) -> str:
@@ -294,6 +305,7 @@ def _of_tensor(tensor: SparseTensor, most_entries: int | None) -> Statistics:
         slices=slices,
         prefixes=(*outer, *found[: max(0, rank - 2)], *last),
         pairs=tuple(found) if rank == 3 else (),
+        zeros=_zeros(tensor),
     )
 
 

@@ -85,7 +85,11 @@ def amounts(source: str, wanted: str, s: Statistics) -> tuple[str, dict[str, flo
     places = max(footprint(fmt, s).entries for fmt in kinds)
     if "BITMAP" in (source, wanted):
         places = max(places, footprint("dense", s).entries)
-    return by, {"entry": float(s.nnz), "cell": places - s.nnz, "call": 1.0}
+    return by, {
+        "entry": float(s.stored),
+        "cell": max(places - s.stored, 0.0),
+        "call": 1.0,
+    }
 
 
 def conversion_seconds(source: str, wanted: str, s: Statistics, calibration: Calibration) -> float:

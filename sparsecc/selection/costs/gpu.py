@@ -164,7 +164,7 @@ def _blocks(facts: Facts, sizes: Sizes) -> Work:
     across = ceil(p.t / min(tile, 256))
     programs = ceil(p.n / rows) * across
     # A row of blocks is one program's: the fullest one ends last.
-    fill = p.s.nnz / max(f.entries, 1.0)
+    fill = p.s.stored / max(f.entries, 1.0)
     longest = largest(p.s, 0) / max(columns * fill, 1e-9)
     fullest = min(ceil(p.k / columns), max(longest, f.units / max(f.slices, 1.0)))
     turned = {"x_l2": 0.0, "x_turned": 0.0}
@@ -202,7 +202,7 @@ def _bitmap(facts: Facts, sizes: Sizes) -> Work:
         {"mac": float(p.n * p.k * tokens)},
         {
             "decode": float(p.n * p.k * sweeps),
-            "entry": float(p.s.nnz * sweeps),
+            "entry": float(p.s.stored * sweeps),
             **_reads(p, ceil(p.n / 64) * tokens * p.k * p.item),
             "long": ceil(p.k / 64) * waves(ceil(p.n / 64) * sweeps / RESIDENT, sizes),
         },
@@ -213,7 +213,7 @@ def _bitmap(facts: Facts, sizes: Sizes) -> Work:
 def _rows(facts: Facts, sizes: Sizes) -> Work:
     """Sparse rows: balanced kernels where columns are contiguous, else the general path."""
     p = Product(facts)
-    nnz = float(p.s.nnz)
+    nnz = float(p.s.stored)
     gathered = nnz * p.t * p.item
     stays = min(1.0, sizes["l2"] / max(float(p.k * p.t * p.item), 1.0))
     longest = float(largest(p.s, 0 if p.operation.by_rows else 1))
@@ -342,7 +342,7 @@ def _cusparselt(facts: Facts, sizes: Sizes) -> Work:
 
 def _cusparse(facts: Facts, sizes: Sizes) -> Work:
     p = Product(facts)
-    nnz = float(p.s.nnz)
+    nnz = float(p.s.stored)
     longest = float(largest(p.s, 0))
     bytes_ = {"cold": p.stored, "warm": p.warm}
     if p.operation.kind == SPMV:

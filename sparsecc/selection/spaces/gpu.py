@@ -144,6 +144,11 @@ def _groups_refused(
             if tensor.statistics is not None
             else ("nothing is known of its entries", "give its statistics")
         )
+    if tensor.statistics.zeros:
+        return (
+            f"{tensor.statistics.zeros} zeros are stored among its entries, and may not fit into groups of four",
+            "give it without them, as a dense array for one, or take 2:4+CSR",
+        )
     group = tensor.statistics.group(2, 4)
     if group is None:
         return "its groups of four have not been counted", "take whole statistics"

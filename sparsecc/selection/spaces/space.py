@@ -15,10 +15,11 @@ from typing import Protocol
 
 from sparsecc.selection import costs
 from sparsecc.selection.candidate import GENERATED, Candidate, Ranked, Refusal
-from sparsecc.selection.footprint import ITEMSIZES, footprint, largest
+from sparsecc.selection.footprint import ITEMSIZES, block_of, blocks_of, footprint, largest
 from sparsecc.selection.operations import operands_to_choose
 from sparsecc.selection.problem import Expression, Problem, Tensor
 from sparsecc.selection.spaces import libraries
+from sparsecc.statistics import Statistics
 
 LARGEST = 512
 """Plans that are listed one by one."""
@@ -201,10 +202,11 @@ def too_large(tensor: Tensor, fmt: str) -> Refusal | None:
     if fmt in ("dense", "BITMAP", "2:4", "2:4+CSR"):
         return None
     entries = footprint(fmt, s).entries
-    if fmt.startswith("BSR") and entries >= FULL * prod(s.shape) and size > TINY:
+    full = _full_blocks(fmt, s)
+    if full >= FULL:
         return Refusal(
             what,
-            f"{entries / max(prod(s.shape), 1):.0%} of its blocks hold an entry: it stores what dense does",
+            f"{full:.0%} of its blocks hold an entry: it stores what dense does",
             "prune whole blocks, or take dense",
         )
     if size <= max(WASTE * least, TINY):
@@ -223,6 +225,15 @@ def too_large(tensor: Tensor, fmt: str) -> Refusal | None:
         f"only {100 * filled:.2g} % of the cells of its blocks hold an entry: {in_units(size)}, CSR {in_units(least)}",
         "reorder rows and columns so that entries share blocks, or prune whole blocks",
     )
+
+
+def _full_blocks(fmt: str, s: Statistics) -> float:
+    """The part of all blocks that hold an entry, those at the edges too; 0 of other formats."""
+    block = block_of(fmt)
+    if block is None:
+        return 0.0
+    grid = prod(-(-extent // size) for extent, size in zip(s.shape, block, strict=True))
+    return min(1.0, blocks_of(s, *block) / grid) if grid else 0.0
 
 
 def in_units(size: float) -> str:
