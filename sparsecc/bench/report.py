@@ -30,9 +30,9 @@ def markdown(run: Run, plots: bool = False) -> str:
             rows = [result for result in own if result.cell.dtype == dtype]
             parts.append(f"## {title[0].upper()}{title[1:]}, {dtype}")
             if plots:
-                parts.append(
-                    f"![Times of the fastest dense product over ours]({plot_name(group, dtype)})"
-                )
+                family = plotted(rows)
+                rival = "the fastest dense product" if family == "dense" else family
+                parts.append(f"![Times of {rival} over ours]({plot_name(group, dtype)})")
             parts.append(group_table(rows))
     if run.latencies:
         parts.append("## Before a kernel runs")
@@ -162,14 +162,19 @@ def plot_name(group: str, dtype: str) -> str:
     return f"gpu-{group.replace(':', 'of').lower()}-{dtype}.svg"
 
 
+def plotted(results: Sequence[Result]) -> str:
+    """The rival that a group's plot compares with: the first one that was measured."""
+    families = results[0].cell.operation.rivals
+    return next((f for f in families if any(r.ratio(f) for r in results)), families[0])
+
+
 def plots(run: Run) -> dict[str, str]:
-    """File names and SVG texts: how many times faster than the fastest dense product, and than the first library
-    where there is no dense one."""
+    """File names and SVG texts: how many times faster than the first family of rivals that was measured."""
     found: dict[str, str] = {}
     for group, title in GROUPS.items():
         for dtype in dict.fromkeys(r.cell.dtype for r in run.results if r.cell.group == group):
             own = [r for r in run.results if r.cell.group == group and r.cell.dtype == dtype]
-            family = own[0].cell.operation.rivals[0]
+            family = plotted(own)
             widths = sorted({r.cell.width for r in own})
             series: dict[str, list[float | None]] = {}
             for r in own:

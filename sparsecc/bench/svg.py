@@ -40,7 +40,7 @@ class Plot:
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
             _text(LEFT, 18, self.title, size=13),
         ]
-        ticks = 1.0 if top > 4 else 0.5
+        ticks = _step(top)
         for n in range(int(top / ticks) + 1):
             level = n * ticks
             parts.append(_rule(LEFT, right, y(level), "#e4e4e4"))
@@ -61,6 +61,16 @@ class Plot:
             parts += [f'<circle cx="{a}" cy="{b}" r="3" fill="{colour}"/>' for a, b in points]
             parts.append(_text(right + 62, TOP + 8 + 15 * n, name, colour=colour))
         return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _step(top: float) -> float:
+    """The distance of ticks from 0 on: 1, 2 or 5 times a power of ten, at least 0.5, at most ten up to ``top``."""
+    power = 0.1
+    while True:
+        for step in (power, 2 * power, 5 * power):
+            if step >= 0.5 and step * 10 >= top:
+                return step
+        power *= 10
 
 
 def _text(

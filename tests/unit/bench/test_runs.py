@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,6 +26,7 @@ from tests.unit.bench.fakes import Fakes, FakeTimer
 
 torch: Any = pytest.importorskip("torch")
 
+ROOT = Path(__file__).resolve().parents[3]
 CELLS = all_cells()
 CELL = next(c for c in CELLS if c.group == "2:4")
 SMALL = replace(CELL, rows=64, columns=64, width=8, dtype="f32")
@@ -236,3 +238,21 @@ def test_a_run_goes_on_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None
         ["-m", "sparsecc", "bench", "gpu", "--json", "x.json", "--resume", "--only=2:4 f16", "--only=latency",
          "--skip=a | b", "--skip=c | d: e", "--quick", "--workers=2"]
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("top", [1.0, 3.4, 7.0, 12.0, 90.0, 700.0])
+def test_ticks_of_a_plot_do_not_overlap(top: float) -> None:
+    root = ElementTree.fromstring(Plot("a", "b", ["1"], {"x": [top]}).svg())
+    labels = root.findall("{http://www.w3.org/2000/svg}text")
+    places = [float(t.get("y", "")) for t in labels if t.get("text-anchor") == "end"]
+    assert 2 <= len(places) <= 12
+    assert all(a - b > 15 for a, b in pairwise(places))
+
+
+def test_plots_compare_with_a_rival_that_was_measured() -> None:
+    page = ROOT / "docs" / "benchmarks" / "gpu.md"
+    text = page.read_text(encoding="utf-8")
+    assert "![Times of torch over ours](gpu-sddmm-f16.svg)" in text
+    assert "![Times of cuSPARSE over ours](gpu-sddmm-f32.svg)" in text
+    for plot in page.parent.glob("gpu-*.svg"):
+        assert "<circle" in plot.read_text(encoding="utf-8"), plot.name
