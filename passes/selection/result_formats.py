@@ -1,5 +1,5 @@
-"""What formats the rules of ``inferred`` give to the results of a function, for formats of its operands that are
-thought of: the rules themselves are run, on a copy of the function.
+"""What formats the rules of ``inferred`` give to the results of a function, for formats of operands that a plan has in
+mind: the rules themselves are run, on a copy of the function.
 
 A strategy asks for many plans, so answers are kept by expression and by the formats of what it reads."""
 

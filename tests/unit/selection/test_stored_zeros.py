@@ -85,8 +85,7 @@ def test_groups_of_four_are_offered_where_conversion_takes_them() -> None:
 
 def from_entries(full: Any) -> sc.SparseTensor:
     """A matrix in CSR that stores every cell."""
-    axes: list[Any] = list(np.indices(full.shape))
-    coords = tuple(axis.ravel() for axis in axes)
+    coords = np.unravel_index(np.arange(full.size), full.shape)
     return from_coords(coords, full.ravel(), full.shape, parse_format("CSR", 2))
 
 
