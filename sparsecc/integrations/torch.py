@@ -19,7 +19,7 @@ from torch.nn import functional
 from sparsecc.diagnostics import OperandError, UsageError, did_you_mean
 from sparsecc.integrations import ops
 from sparsecc.integrations.patterns import Layout, entries_of_blocks, narrow
-from sparsecc.integrations.products import DENSIFIED
+from sparsecc.integrations.products import DENSIFIED, WrongDevice
 from sparsecc.integrations.slots import Slot
 
 __all__ = ["SparseLinear", "SparseMatrix", "densified", "sddmm", "spmm"]
@@ -142,6 +142,10 @@ def _dense(name: str, given: Any) -> Tensor:
 def _fitting(name: str, given: Any, values: Tensor) -> Tensor:
     """A dense operand; within autocast in the type of the values, as torch's ``custom_fwd(cast_inputs=...)`` does."""
     given = _dense(name, given)
+    if given.device.type != values.device.type:
+        raise WrongDevice(name=name, found=given.device, wanted=values.device)
+    if given.device.type == "meta":
+        return given
     if torch.is_autocast_enabled(given.device.type) and given.is_floating_point():
         return given if given.dtype == torch.float64 else given.to(values.dtype)
     return given

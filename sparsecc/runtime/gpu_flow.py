@@ -13,12 +13,16 @@ from sparsecc.runtime import tile_cache
 from sparsecc.runtime.compiled_kernel import Kernel
 from sparsecc.runtime.flow import Entry, Flow, Passes, Remake, Times, timed
 from sparsecc.runtime.library_text import no_code
-from sparsecc.runtime.schedules import read_schedule
+from sparsecc.runtime.schedules import clipped, read_schedule
 from sparsecc.targets import known_target
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
+
+
+SHOWN = 5
+"""Legal schedules that a message names."""
 
 
 class UnknownSchedule(UsageError):
@@ -82,8 +86,10 @@ def choose_schedules(module: ModuleOp, request: Request) -> None:
             continue  # a pass has made it so
         space = {str(s): s for s in elements(attributes.get("tile.space"))}
         if wanted not in space or attributes.get("tile.form") == StringAttr("blocks"):
-            legal = "; ".join(space) or "none"
-            raise UnknownSchedule(kernel=name, schedule=wanted, help=f"legal: {legal}")
+            shown = list(space)[:SHOWN]
+            more = f"; and {len(space) - SHOWN} more (explain())" if len(space) > SHOWN else ""
+            legal = ("; ".join(shown) or "none") + more
+            raise UnknownSchedule(kernel=name, schedule=clipped(wanted), help=f"legal: {legal}")
         attributes["tile.schedule"] = space[wanted]
 
 

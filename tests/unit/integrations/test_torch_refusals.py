@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sparsecc as sc
 from sparsecc.integrations.ops import NotBatched
 from sparsecc.integrations.products import WrongDtype
 from sparsecc.integrations.torch import (
@@ -76,3 +77,9 @@ def test_autocast_converts_operands_to_the_type_of_the_values(format: str) -> No
     assert x.grad is not None and x.grad.dtype == torch.float32
     with pytest.raises(WrongDtype):
         layer(x.bfloat16())
+
+
+def test_tensors_of_another_device_are_named() -> None:
+    _, layer = layer_of("CSR")
+    with pytest.raises(sc.SparseccError, match="x is on meta, the weight's values are on cpu"):
+        layer(torch.zeros(3, 12, device="meta"))
