@@ -21,16 +21,16 @@ demo: $(INSTALLED) ## the main job on real data: graphs and a physical problem, 
 	$(BIN)/python examples/demo.py
 
 test: $(INSTALLED) ## the tests (ARGS='-k name' for some of them)
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-all: $(INSTALLED) ## the tests, the whole sweep of expressions and formats included
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not gpu" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not gpu" $(ARGS)
 	$(MAKE) test-triton
 
 test-triton: $(NEWEST)/.installed ## all that compiles and runs kernels for GPUs, with the newest Triton
-	$(NEWEST)/bin/python -m pytest -n $(WORKERS) -m "not gpu" \
+	$(NEWEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not gpu" \
 		tests/unit/backends/triton tests/unit/passes tests/unit/runtime $(ARGS)
-	$(NEWEST)/bin/python -m pytest -n $(WORKERS) tests/numeric/test_tiles.py $(ARGS)
+	$(NEWEST)/bin/python -m pytest -n $(WORKERS) --dist worksteal tests/numeric/test_tiles.py $(ARGS)
 
 lint: $(INSTALLED) ## ruff and pyright (strict)
 	$(BIN)/ruff check

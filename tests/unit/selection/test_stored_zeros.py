@@ -85,7 +85,7 @@ def test_groups_of_four_are_offered_where_conversion_takes_them() -> None:
 
 def from_entries(full: Any) -> sc.SparseTensor:
     """A matrix in CSR that stores every cell."""
-    coords = np.unravel_index(np.arange(full.size), full.shape)
+    coords: Any = np.unravel_index(np.arange(int(full.size)), tuple(full.shape))
     return from_coords(coords, full.ravel(), full.shape, parse_format("CSR", 2))
 
 
