@@ -31,6 +31,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 
 IID: dict[str, Any] = {"family": "iid", "rows": 16, "columns": 32, "density": 0.3}
 GROUPS: dict[str, Any] = {"family": "n:m", "rows": 16, "columns": 32, "n": 2, "m": 4}
+BLOCKS: dict[str, Any] = {
+    "family": "block", "rows": 32, "columns": 64, "block": [16, 16], "density": 0.5, "fill": 0.5,
+}  # fmt: skip
 LINEAR = of_matrix(Matrix(IID, "f16", "dense"), "linear", 8, "sm_80")
 FITTING = of_matrix(Matrix(GROUPS, "f16", "dense"), "linear", 8, "sm_80")
 SPMM = of_matrix(Matrix(IID, "f32"), "SpMM", 8, "sm_80")
@@ -95,7 +98,10 @@ def test_plans_run_and_are_checked(entry: CorpusProblem) -> None:
 def test_a_linear_layer_has_its_libraries_and_formats() -> None:
     times = found(Recorder(Timer(), None, FEW), LINEAR)
     good = {name for name, t in times.items() if t.checked}
-    assert {"W=dense by cublas", "W=BITMAP by generated", "W=BSR(16,16) by generated"} <= good
+    assert {"W=dense by cublas", "W=BITMAP by generated"} <= good
+    assert "W=BSR(16,16) by generated" not in times  # every block has an entry
+    blocks = of_matrix(Matrix(BLOCKS, "f16", "dense"), "linear", 8, "sm_80")
+    assert found(Recorder(Timer(), None, FEW), blocks)["W=BSR(16,16) by generated"].checked
     # Fragments of a matrix unit are not for the interpreter; the table says so.
     assert "NotInterpreted" in times["W=2:4+CSR by generated"].failure
     assert times["W=dense by cublas"].bytes == 16 * 32 * 2
@@ -109,7 +115,10 @@ def test_only_weights_that_fit_are_2_4() -> None:
 
 
 def test_each_conversion_is_made_once_and_starts_from_what_is_stored() -> None:
-    weight, works, _ = prepared(SPMM, SPMV)
+    matrix = Matrix(BLOCKS, "f32")
+    weight, works, _ = prepared(
+        of_matrix(matrix, "SpMM", 8, "sm_80"), of_matrix(matrix, "SpMV", None, "sm_80")
+    )
     assert weight.stored == "CSR"
     for _ in Recorder(Timer(), None, FEW).run([lambda: (weight, works)]):
         pass
@@ -122,7 +131,7 @@ def test_each_conversion_is_made_once_and_starts_from_what_is_stored() -> None:
 
 
 def test_blocks_that_reach_beyond_the_edge_are_taken() -> None:
-    entry = of_matrix(Matrix(IID | {"rows": 20, "columns": 36}, "f32"), "SpMM", 8, "sm_80")
+    entry = of_matrix(Matrix(BLOCKS | {"rows": 20, "columns": 60}, "f32"), "SpMM", 8, "sm_80")
     assert found(Recorder(Timer(), None, FEW), entry)["A=BSR(16,16) by generated"].checked
 
 
