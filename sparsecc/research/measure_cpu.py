@@ -1,7 +1,7 @@
 """Measuring plans on a CPU: CPU time of the calling thread, plans in turns, medians.
 
-Arrays lie elsewhere every few rounds, so that the luck of one place is not taken for a property of a plan. Libraries are
-held to one thread (``threads.one_thread``): only the calling thread's time is counted."""
+Arrays lie elsewhere every few rounds, so that the luck of one place is not taken for a property of a plan. Libraries
+are held to one thread (``threads.one_thread``): only the calling thread's time is counted."""
 
 from __future__ import annotations
 
