@@ -148,8 +148,26 @@ class Launch:
     """Why the result has its format."""
 
 
+class _Launched:
+    """What a step that holds a launch says of its result."""
+
+    launch: Launch
+
+    @property
+    def dest(self) -> int:
+        return self.launch.dest
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.launch.shape
+
+    @property
+    def format(self) -> str:
+        return self.launch.format
+
+
 @dataclass(frozen=True)
-class TileLaunch:
+class TileLaunch(_Launched):
     """The same by a GPU kernel: ``launch`` says what goes in and comes out, ``source`` is the code."""
 
     launch: Launch
@@ -165,21 +183,9 @@ class TileLaunch:
     space: tuple[str, ...]
     """All legal schedules, that one included."""
 
-    @property
-    def dest(self) -> int:
-        return self.launch.dest
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.launch.shape
-
-    @property
-    def format(self) -> str:
-        return self.launch.format
-
 
 @dataclass(frozen=True)
-class Library:
+class Library(_Launched):
     """The same by a library, as ``sparsecc.selection.engines`` names it: ``launch`` says what goes in and comes out
     (its kernel is the engine's name)."""
 
@@ -191,18 +197,6 @@ class Library:
     """The input that is not dense, where there is one."""
     packs: tuple[tuple[int, str], ...] = ()
     """Inputs that the library reads packed, and the layout of each."""
-
-    @property
-    def dest(self) -> int:
-        return self.launch.dest
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.launch.shape
-
-    @property
-    def format(self) -> str:
-        return self.launch.format
 
 
 Step = Convert | Reinterpret | Launch | TileLaunch | Library

@@ -14,7 +14,6 @@ from sparsecc.cli import main
 from sparsecc.formats import parse_format
 from sparsecc.formats.levels import LEVELS, level_class
 from sparsecc.formats.names import NAMES
-from sparsecc.research import table as tables
 from sparsecc.research.generator import FAMILIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,7 +53,6 @@ def test_blocks_run_in_order(
 
 
 @pytest.mark.parametrize("name", ["cookbook/write_a_selection_pass.md", "research.md"])
-@pytest.mark.skipif("cpu" not in tables.names(), reason="the table of the CPU does not ship yet")
 def test_pages_of_the_research(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
